@@ -18251,6 +18251,9 @@ SWA__COLD static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     a.pick_block = m->pick_block;
     a.pick_window = m->pick_window;
 
+    /* nothing is rotated, so that sinks have the q that there is: audit asks for it */
+    if (m->rope_dim == 0 && x->c->d.audit > 0 && swa__layer_of(x->c, x->layer)->window.n_sink > 0)
+        a.q_sink = a.q;
     /* an ordinary head has its rope part in q and K; only latents have it as a tail */
     if (heads || m->rope_dim == 0) return a;
     a.k_tail = swa__reads(x, SWA__A_KROPE, 0);

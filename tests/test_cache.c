@@ -1087,6 +1087,60 @@ TEST(blobs_of_the_last_positions) {
 }
 /* A ring of 4 that says it begins later than the next token looks back, its rows cut to match, so that nothing but that
    tells: loaded, the step after it would read slots that hold nothing. */
+/* Layers that share rows agree on the first of them; no sequence ends at the last position; of a blob of all sequences
+   one that is too long is enough. */
+TEST(impossible_states_of_several) {
+    static const int shared[2] = { 0, 0 };
+    const swa_window w = swa_window_sliding(4), all = swa_window_causal();
+    const int64_t last = INT64_MAX, one = 1;
+    swa_cache_desc d = toy_desc(&w, 1, 2, 2);
+    float x[40 * TOY_DIM];
+    unsigned char *blob;
+    size_t n;
+    swa_attn put;
+    swa_cache kv;
+    toy t, small;
+    d.kv_layer = shared;
+    REQUIRE(t_cache_new(&kv, &d, 1));
+    memset(&put, 0, sizeof put);
+    put.mode = SWA_STORE_ONLY;
+    put.k.p = put.v.p = t_random(10 * TOY_HEAD_DIM, 1.0f);
+    CHECK_OK(swa_step_one(&kv, 0, 0, 10));
+    CHECK_OK(swa_attend(&kv, 0, &put));
+    n = swa_cache_save_bytes(&kv, 0);
+    blob = (unsigned char *)t_alloc(n);
+    CHECK_OK(swa_cache_save(&kv, 0, blob, n));
+    CHECK_OK(swa_cache_load(&kv, 1, blob, n));
+    memcpy(blob + HEAD + 8 * (FIRST + 1), &one, 8);
+    sign(blob, n);
+    CHECK_STATUS(swa_cache_load(&kv, 1, blob, n), SWA_ERR_BLOB);
+
+    d = toy_desc(&all, 1, 1, 2);
+    d.max_context = 64;
+    REQUIRE(toy_open(&t, &d));
+    n = swa_cache_save_bytes(&t.kv, 0);
+    blob = (unsigned char *)t_alloc(n);
+    CHECK_OK(swa_cache_save(&t.kv, 0, blob, n));
+    memcpy(blob + HEAD + 8 * START, &last, 8);
+    memcpy(blob + HEAD + 8 * END, &last, 8);
+    memcpy(blob + HEAD + 8 * FIRST, &last, 8);
+    sign(blob, n);
+    CHECK_STATUS(swa_cache_load(&t.kv, 0, blob, n), SWA_ERR_BLOB);
+
+    d.max_context = 16;
+    REQUIRE(toy_open(&small, &d));
+    for (int longer = 0; longer < 2; longer++) { /* the first, the last */
+        for (int seq = 0; seq < 2; seq++) {
+            CHECK_OK(swa_cache_reset(&t.kv, seq, 0, 0));
+            CHECK_INT(toy_run(&t, seq, 0, seq == longer ? 40 : 5, text, x), SWA_OK);
+        }
+        n = swa_cache_save_bytes(&t.kv, -1);
+        blob = (unsigned char *)t_alloc(n);
+        CHECK_OK(swa_cache_save(&t.kv, -1, blob, n));
+        CHECK_STATUS(swa_cache_load(&small.kv, -1, blob, n), SWA_ERR_FULL);
+        CHECK(swa_cache_end(&small.kv, 0) == 0 && swa_cache_end(&small.kv, 1) == 0);
+    }
+}
 TEST(blobs_that_lack_a_needed_row_are_refused) {
     const swa_window w = swa_window_sliding(4);
     const size_t row = 2 * TOY_HEAD_DIM * sizeof(float), rows = HEAD + 8 * (FIRST + 1);
@@ -1225,6 +1279,100 @@ TEST(causal_sequences_grow) {
         }
 }
 
+/* Between which caches rows may be copied: one thing is another at a time. */
+TEST(rows_of_another_geometry) {
+    static const int own[2] = { 0, 1 }, shared[2] = { 0, 0 };
+    const swa_window w[2] = { swa_window_sliding(5), swa_window_chunked(4) };
+    for (int i = 0; i < 7; i++) {
+        swa_cache_desc from = toy_desc(&w[0], 1, 2, 1), to;
+        toy f, t;
+        from.kv_layer = own;
+        from.shape.v_in_k = i == 2 || i == 3;
+        from.max_context = 16;
+        if (i == 5) from.windows = NULL, from.n_windows = 0;
+        to = from;
+        if (i == 0) to.kv_layer = shared;
+        if (i == 1) to.windows = &w[1]; /* with the same number */
+        if (i == 2) to.shape.v_dim = 2;
+        if (i == 3) to.v_type = SWA_F16; /* of which there are no rows */
+        if (i == 4) to.shape.n_heads = 1;
+        if (i == 6) to.k_type = SWA_F16, to.v_type = SWA_F32;
+        t_label("way %d", i);
+        REQUIRE(toy_open(&f, &from) && toy_open(&t, &to));
+        CHECK_STATUS(swa_cache_copy(&t.kv, 0, &f.kv, 0, -1), i < 3 || i == 6 ? SWA_ERR_ARG : SWA_OK);
+    }
+}
+TEST(a_full_sequence_is_copied) {
+    const swa_window w = swa_window_causal();
+    swa_cache_desc d = toy_desc(&w, 1, 1, 2);
+    float x[17 * TOY_DIM];
+    toy t;
+    d.max_context = 16;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 0, 16, text, x), SWA_OK);
+    CHECK_OK(swa_cache_fork(&t.kv, 1, 0, -1));
+    CHECK_INT(swa_cache_end(&t.kv, 1), 16);
+    CHECK_INT(toy_run(&t, 1, 16, 1, text, x), SWA_ERR_FULL);
+}
+/* A ring's spans are what its own calls read: tails of several heads too. Read back, a row of K has its tail in it. */
+TEST(spans_with_tails) {
+    enum { N = 40, D = 8, T = 4, H = 2 };
+    const swa_window w = swa_window_sliding(20);
+    swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+    const float *q = t_random(N * H * D, 1.0f), *k = t_random(N * H * D, 1.0f), *v = t_random(N * H * D, 1.0f);
+    const float *qt = t_random(N * H * T, 1.0f), *kt = t_random(N * H * T, 1.0f);
+    float *out[2] = { t_floats(H * D), t_floats(H * D) }, *back = t_floats(9 * H * (D + T + D));
+    swa_kv spans[3];
+    swa_cache kv;
+    swa_rows r;
+    swa_attn a;
+    d.shape.n_heads = d.shape.n_kv_heads = H;
+    d.shape.head_dim = D;
+    d.shape.tail_dim = T;
+    REQUIRE(t_cache_new(&kv, &d, 1));
+    memset(&a, 0, sizeof a);
+    memset(&r, 0, sizeof r);
+    a.scale = 0.3f;
+    a.out.p = out[0];
+    for (int i = 0; i < N; i++) {
+        a.q.p = q + i * H * D;
+        a.q_tail.p = qt + i * H * T;
+        a.k.p = k + i * H * D;
+        a.k_tail.p = kt + i * H * T;
+        a.v.p = v + i * H * D;
+        CHECK_OK(swa_step_one(&kv, 0, i, 1));
+        CHECK_OK(swa_attend(&kv, 0, &a));
+    }
+    r.shape = d.shape;
+    r.window = w;
+    r.pos = N - 1;
+    r.n_tokens = 1;
+    r.kv = spans;
+    r.n_kv = swa_cache_spans(&kv, 0, 0, spans);
+    r.scratch_bytes = swa_attention_bytes(&r, 1);
+    r.scratch = t_alloc(r.scratch_bytes);
+    a.out.p = out[1];
+    CHECK_OK(swa_attention(&r, &a));
+    CHECK_BITS(out[1], out[0], H * D);
+    CHECK_OK(swa_cache_read(&kv, 0, 0, N - 9, 9, back, back + 9 * H * (D + T)));
+    for (int h = 0; h < H; h++) CHECK_BITS(back + h * (D + T) + D, kt + ((N - 9) * H + h) * T, T);
+    CHECK_STATUS(swa_cache_read(&kv, 0, 0, N - 9, 9, back, back + 9 * H * (D + T) - 1), SWA_ERR_ARG);
+}
+/* A rewind to before the start is a new start: max_context counts from there. */
+TEST(a_rewind_to_before_the_start_fills_up_too) {
+    const swa_window w = swa_window_causal();
+    swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+    float x[16 * TOY_DIM];
+    toy t;
+    d.max_context = 16;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 100, 0));
+    CHECK_INT(toy_run(&t, 0, 100, 4, text, x), SWA_OK);
+    t.rewind = 1;
+    CHECK_INT(toy_run(&t, 0, 90, 17, text, x), SWA_ERR_FULL);
+    CHECK_INT(toy_run(&t, 0, 90, 16, text, x), SWA_OK);
+}
+
 /* ---- limits ---- */
 
 /* max_context limits the layers that cannot do with less, and no others: W rows, rollback or not, never die. */
@@ -1313,6 +1461,19 @@ TEST(more_queries_than_an_int32_counts) {
     r[1] = t_run(1, 0, INT32_MAX / 2 + 2);
     CHECK_STATUS(swa_step_begin(&t.kv, r, 2), SWA_ERR_OVERFLOW);
     CHECK_INT(swa_cache_end(&t.kv, 0), 0);
+}
+/* Counted by the layer that has the most of them to a KV head, wherever it stands. */
+TEST(more_queries_than_an_int32_counts_in_some_layer) {
+    static const swa_shape shapes[3] = { { 2, 2, 4, 4, 0, 0 }, { 8, 1, 4, 4, 0, 0 }, { 4, 4, 4, 4, 0, 0 } };
+    const swa_window w = swa_window_sliding(4);
+    swa_cache_desc d = toy_desc(&w, 1, 3, 1);
+    toy t;
+    memset(&d.shape, 0, sizeof d.shape);
+    d.shapes = shapes;
+    d.n_shapes = 3;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_STATUS(swa_step_one(&t.kv, 0, 0, INT32_MAX / 8 + 1), SWA_ERR_OVERFLOW);
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, INT32_MAX / 8));
 }
 /* What a part of the scratch takes, as swa.h says it: it goes with the shape. */
 TEST(scratch_goes_with_the_shape) {
@@ -1524,5 +1685,18 @@ TEST(audit_wipes_sinks) {
             t_label("truncated to %d, row %d", end, p);
             CHECK_INT(held_somewhere(&t, k + p * TOY_HEAD_DIM), p < end);
         }
+    }
+    for (int start = 0; start < 7; start++) { /* a text that begins among the sinks has none before it */
+        swa_cache_desc d = toy_desc(&w, 1, 1, 2);
+        float x[20 * TOY_DIM], k[7 * TOY_HEAD_DIM];
+        toy t;
+        d.audit = 1;
+        REQUIRE(toy_open(&t, &d));
+        CHECK_INT(toy_run(&t, 0, 0, 7, text, x), SWA_OK);
+        CHECK_OK(swa_cache_read(&t.kv, 0, 0, 0, 7, k, NULL));
+        CHECK_OK(swa_cache_reset(&t.kv, 0, start, 0));
+        CHECK_INT(toy_run(&t, 1, 0, 20, text, x), SWA_OK);
+        t_label("reset to %d", start);
+        for (int p = 0; p < 7; p++) CHECK_INT(held_somewhere(&t, k + p * TOY_HEAD_DIM), 0);
     }
 }

@@ -256,6 +256,38 @@ TEST(local_and_global_layers) {
     r->room = 1;
     if (open_rig(r)) history(r, 120, MOST);
 }
+/* Scratch has to do for the layer that needs most, wherever it stands; and for what alignment takes of it. */
+TEST(scratch_of_layers_of_different_shapes) {
+    const swa_window w = swa_window_sliding(9);
+    const swa_shape shapes[2] = { shape_of(2, 1, 4, 4), shape_of(2, 1, 256, 256) };
+    swa_cache_desc d, small;
+    swa_cache kv;
+    swa_attn a;
+    size_t one, part;
+    memset(&d, 0, sizeof d);
+    d.windows = &w;
+    d.n_windows = 1;
+    d.n_layers = 2;
+    d.shapes = shapes;
+    d.n_shapes = 2;
+    small = d;
+    small.n_shapes = 1;
+    REQUIRE(t_cache_new(&kv, &d, 1));
+    one = swa_cache_scratch_bytes(&small, 1);
+    REQUIRE(one > 63 && one < swa_cache_scratch_bytes(&d, 1));
+    CHECK_STATUS(swa_cache_set_scratch(&kv, t_alloc(one), one), SWA_ERR_MEMORY);
+    REQUIRE(t_cache_new(&kv, &small, 1));
+    part = one - 63; /* two of them fit, but not behind the next multiple of 64 */
+    CHECK_OK(swa_cache_set_scratch(&kv, (unsigned char *)t_alloc(2 * part + 33) + 1, 2 * part + 32));
+    memset(&a, 0, sizeof a);
+    a.q.p = t_random(8, 1.0f);
+    a.k.p = t_random(4, 1.0f);
+    a.v.p = t_random(4, 1.0f);
+    a.out.p = t_floats(8);
+    CHECK_OK(swa_step_one(&kv, 0, 0, 1));
+    CHECK_STATUS(swa_attend_part(&kv, 0, &a, 0, 0, 2), SWA_ERR_MEMORY);
+    CHECK_OK(swa_attend_part(&kv, 0, &a, 0, 0, 1));
+}
 TEST(shapes_that_are_refused) {
     const swa_window w = swa_window_sliding(8);
     const swa_shape good[2] = { shape_of(4, 2, 16, 16), shape_of(2, 2, 8, 8) };
@@ -429,10 +461,13 @@ TEST(readers_out_of_order) {
     a = attn_of(x, x->out, SWA_ATTEND);
     q = attn_of(x, x->out, SWA_ATTEND_STORED);
     CHECK_OK(swa_step_one(&kv, 0, 0, 8));
+    CHECK_INT(swa_cache_unstored(&kv, 0), 1);            /* whose rows they are */
     CHECK_STATUS(swa_attend(&kv, 0, &q), SWA_ERR_ORDER); /* not there yet */
     CHECK_OK(swa_attend(&kv, 1, &a));
     CHECK_OK(swa_attend(&kv, 0, &q));
     CHECK_STATUS(swa_attend(&kv, 0, &a), SWA_ERR_ORDER); /* there already */
+    CHECK(strstr(swa_attend_explain(&kv, 0, &a), "reads another's rows") != NULL);
+    CHECK(strstr(swa_attend_explain(&kv, 1, &a), "already") != NULL);
     a.mode = SWA_STORE_ONLY;
     CHECK_STATUS(swa_attend(&kv, 0, &a), SWA_ERR_ORDER);
     a.mode = SWA_ATTEND;
@@ -483,4 +518,14 @@ TEST(sharing_that_is_refused) {
     d.shapes = shapes;
     d.n_shapes = 2;
     CHECK_INT(swa_cache_bytes(&d), 0); /* other rows */
+    { /* what is wrong with the owner keeps its own status, though its reader comes first */
+        const swa_window right[2] = { swa_window_sliding(9), swa_window_symmetric(9) };
+        const int later[2] = { 1, 1 };
+        swa_cache kv;
+        d = same;
+        d.windows = right;
+        d.n_windows = 2;
+        d.kv_layer = later;
+        CHECK_STATUS(swa_cache_init(&kv, &d, t_alloc(64), SIZE_MAX), SWA_ERR_UNSUPPORTED);
+    }
 }

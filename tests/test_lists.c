@@ -690,6 +690,38 @@ TEST(lists_rows_with_their_tails_move) {
         t_free_to(mark);
     }
 }
+/* A tail in q8_32 has its scales behind its slots: it does not lie behind its row of K, whatever lines they fill. */
+TEST(lists_tails_with_scales_lie_apart) {
+    enum { D = 64, T = 64, ROW = D + T, N = 40 };
+    static const int rows[1] = { 1 };
+    const float *k = t_random(N * ROW, 1.0f);
+    float *got[2] = { t_floats(N * ROW), t_floats(N * ROW) };
+    for (int flat = 0; flat < 2; flat++) { /* tiles, rows */
+        swa_cache_desc d;
+        swa_cache kv;
+        swa_attn a;
+        memset(&d, 0, sizeof d);
+        memset(&a, 0, sizeof a);
+        d.shape.n_heads = d.shape.n_kv_heads = d.n_layers = 1;
+        d.shape.head_dim = D;
+        d.shape.tail_dim = T;
+        d.shape.v_in_k = 1;
+        d.k_type = SWA_F16;
+        d.tail_type = SWA_Q8_32;
+        d.max_context = N;
+        d.k_rows = flat ? rows : NULL;
+        d.n_k_rows = flat;
+        if (!t_cache_new(&kv, &d, 1)) return; /* whose edges are looked at, too */
+        a.mode = SWA_STORE_ONLY;
+        a.k.p = k;
+        a.k_tail.p = k + D;
+        a.k.token = a.k_tail.token = ROW;
+        CHECK_OK(swa_step_one(&kv, 0, 0, N));
+        CHECK_OK(swa_attend(&kv, 0, &a));
+        CHECK_OK(swa_cache_read(&kv, 0, 0, 0, N, got[flat], NULL));
+    }
+    CHECK_BITS(got[1], got[0], N * ROW);
+}
 TEST(lists_descs_that_contradict) {
     static const int rows[1] = { 1 };
     swa_cache_desc d;

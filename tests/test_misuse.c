@@ -220,20 +220,24 @@ static void explains(const swa_cache_desc *d, const char *word, int at) {
 }
 static void misuse_explain(void) {
     static const int other[] = { 0, 0 }, chain[] = { 1, 0 }, none[] = { 0, -1 }, last[] = { 1, 1 };
+    const swa_window odd[3] = { w.windows[0], w.windows[1], swa_window_sliding(0) };
     const swa_shape shapes[2] = { w.desc.shape, w.desc.shape };
-    const swa_types types = { SWA_F32, SWA_F32, SWA_F32 };
+    const swa_types types = { SWA_F32, SWA_F32, SWA_F32 }, three[3] = { types, types, types };
     swa_cache_desc d = w.desc;
     name_called("swa_cache_explain");
     explains(&d, NULL, -1);
     explains(NULL, "desc", -1);
 #define EXPLAINS(change, word, layer) (d = w.desc, change, explains(&d, word, layer))
     EXPLAINS(d.n_layers = 0, "n_layers", -1);
-    EXPLAINS(d.n_windows = 0, "n_windows", -1);
+    EXPLAINS(d.n_windows = 0, "windows without n_windows", -1);
+    EXPLAINS(d.windows = NULL, "n_windows without windows", -1);
+    EXPLAINS((d.windows = odd, d.n_windows = 3), "window", -1); /* of which no layer has the last */
     EXPLAINS(d.shapes = shapes, "n_shapes", -1);
     EXPLAINS(d.types = &types, "n_types", -1);
     EXPLAINS(d.k_rows = other, "n_k_rows", -1);
     EXPLAINS((d.shapes = shapes, d.n_shapes = 2), "shape and shapes", -1);
     EXPLAINS((d.types = &types, d.n_types = 1, d.k_type = SWA_F16), "k_type", -1);
+    EXPLAINS((d.types = three, d.n_types = 3, d.audit = 1), "n_types", -1); /* of two layers */
     EXPLAINS(d.max_rollback = -1, "below 0", -1);
     EXPLAINS(d.shape.n_kv_heads = 0, "n_kv_heads", 0);
     EXPLAINS(d.max_context = 0, "max_context", 1);
@@ -251,6 +255,9 @@ static void misuse_explain(void) {
     EXPLAINS((d.n_types = 0x7f7f7f7f, d.types = (const swa_types *)(const void *)&d), "zeroed", -1);
     EXPLAINS((d.n_k_rows = 1 << 21, d.k_rows = (const int *)(const void *)&d), "zeroed", -1);
     EXPLAINS(d.max_context = INT64_MAX, "more slots", 1);
+    EXPLAINS(d.n_seqs = (1 << 24) + 1, "n_seqs", -1);
+    EXPLAINS(d.isa = 99, "isa", -1);
+    EXPLAINS((d.isa = 0, d.n_seqs = 1 << 24, d.shape.head_dim = 1 << 20, d.max_context = INT32_MAX / 32), "bytes", -1);
 #undef EXPLAINS
 }
 static void misuse_init(void) {
@@ -718,6 +725,11 @@ static void misuse_attn_numbers(swa_cache *c, swa_attn ok) {
     SPOIL(a.bias_by_distance = 1, SWA_ERR_ARG); /* of what? */
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = 1; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = (1 << 23) + 1; a.bias_by_distance = 1, SWA_ERR_ARG);
+    a = ok; /* as far as floats count: only asked, because nobody has so many */
+    a.bias = bias;
+    a.bias_n = 1 << 23;
+    a.bias_by_distance = 1;
+    CHECK(swa_attend_explain(c, 0, &a) == NULL);
     SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_by_distance = 2, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_token = INT64_MAX, SWA_ERR_ARG);
@@ -766,12 +778,15 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
         SPOIL(a.q_tail.p = a.out.p, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = a.out.p, SWA_ERR_ARG);
         SPOIL(a.q_sink_tail.p = a.out.p, SWA_ERR_ARG);
+        SPOIL(a.q_sink_tail.p = w.apart + 64, SWA_ERR_ARG); /* n_sink was forgotten */
         SPOIL(a.q_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
+        CHECK(strstr(swa_attend_explain(c, 0, &a), "NULL") != NULL);
         SPOIL(a.scale = 0, SWA_ERR_ARG);
     } else { /* tail_dim was forgotten */
         SPOIL(a.q_tail.p = w.x, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = w.x, SWA_ERR_ARG);
+        CHECK(strstr(swa_attend_explain(c, 0, &a), "no tail") != NULL);
         SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);
         SPOIL(a.q_sink.p = w.x, SWA_ERR_ARG); /* n_sink was forgotten */
     }
@@ -823,6 +838,63 @@ static void misuse_strides(swa_cache *c, swa_attn ok) {
         ACCEPT(swa_attend, (c, 0, &a));
     }
 }
+/* Each array of a call by itself has strides that are none, all others are packed. V is wider than K. */
+static void misuse_stride_of_each(void) {
+    enum { N = 3, TAIL = 2, V = DIM + 2 };
+    static const swa_in odd[] = { { NULL, 1, 0 },   { NULL, 0, 1 },        { NULL, INT64_MAX, DIM + 2 },
+                                  { NULL, -99, 0 }, { NULL, 99, DIM + 1 }, { NULL, HEADS * (DIM + 2) - 1, DIM + 2 } };
+    const swa_window win = swa_window_sinks(4, 1);
+    swa_cache_desc d = w.desc;
+    swa_cache c;
+    swa_attn ok;
+    t_label("stride of each");
+    d.windows = &win;
+    d.n_windows = d.n_layers = 1;
+    d.shape.n_kv_heads = HEADS;
+    d.shape.tail_dim = TAIL;
+    d.shape.v_dim = V;
+    if (!t_cache_new(&c, &d, 1)) return;
+    memset(&ok, 0, sizeof ok);
+    ok.mode = SWA_ATTEND_NO_STORE;
+    ok.scale = 0.5f;
+    ok.q.p = t_random(N * HEADS * DIM, 1.0f);
+    ok.q_sink.p = t_random(N * HEADS * DIM, 1.0f);
+    ok.q_tail.p = t_random(N * HEADS * TAIL, 1.0f);
+    ok.q_sink_tail.p = t_random(N * HEADS * TAIL, 1.0f);
+    ok.k.p = t_random(N * HEADS * DIM, 1.0f);
+    ok.k_tail.p = t_random(N * HEADS * TAIL, 1.0f);
+    ok.v.p = t_random(N * HEADS * V, 1.0f);
+    ok.out.p = t_floats(N * HEADS * V);
+    CHECK_OK(swa_step_one(&c, 0, 0, N));
+    ACCEPT(swa_attend, (&c, 0, &ok));
+    for (int which = 0; which < 7; which++) { /* in the cache's memory */
+        swa_attn a = ok;
+        swa_in *const ins[7] = { &a.q, &a.q_sink, &a.q_tail, &a.q_sink_tail, &a.k, &a.k_tail, &a.v };
+        t_label("array %d within the cache", which);
+        ins[which]->p = (const float *)c.mem_;
+        REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+    }
+    for (int i = 0; i < 6; i++)
+        for (int which = 0; which < 8; which++) {
+            swa_attn a = ok;
+            swa_in *const ins[7] = { &a.q, &a.q_sink, &a.q_tail, &a.q_sink_tail, &a.k, &a.k_tail, &a.v };
+            const int dims[8] = { DIM, DIM, TAIL, TAIL, DIM, TAIL, V, V };
+            swa_in x = odd[i];
+            if (i >= 4) { /* heads, or tokens, that share a number */
+                x.head = dims[which] - (i == 4);
+                x.token = HEADS * dims[which] - (i == 5);
+            }
+            t_label("strides %d of array %d", i, which);
+            if (which < 7) {
+                ins[which]->token = x.token;
+                ins[which]->head = x.head;
+            } else {
+                a.out.token = x.token;
+                a.out.head = x.head;
+            }
+            REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+        }
+}
 enum { T_ROW = HEADS * DIM + 2 * DIM, T_N = 3 };
 static float t_fused[2 * T_N * T_ROW], t_out[T_N * HEADS * DIM], t_lse[T_N * HEADS];
 /* Arrays that run into each other: a fused [n][q | k | v] of which a stride was forgotten, tails beside their rows,
@@ -861,10 +933,12 @@ static void misuse_tangles(int dv) {
     /* [k][v] of half as many heads as was said: V begins in K's second token, or third */
     SPOIL(a.k.token = a.v.token = 0; a.k.p = w.x; a.v.p = w.x + T_N * DIM / 2);
     SPOIL(a.k.token = a.v.token = 0; a.k.p = w.x; a.v.p = w.x + 2 * DIM + 1);
+    SPOIL(a.k.token = a.v.token; a.v.p = a.k.p + 2 * T_ROW - 2); /* over the beginning of K's row after next */
     SPOIL(a.out.p = t_fused + 1);
     SPOIL(a.out.p = t_fused + T_N * T_ROW - 2); /* V ends there, or one later */
     SPOIL(a.out.p = t_fused);                   /* q itself, but of another layout */
     SPOIL(a.lse = t_fused + T_ROW + 1);
+    SPOIL(a.k.p = a.v.p = w.x; a.k.token = a.v.token = 0; a.lse = t_fused + DIM + 2); /* in q's second head */
     SPOIL(a.lse = t_out + 2);
     SPOIL(a.stat = t_out + T_N * HEADS * dv - 1);
     SPOIL(a.stat = t_lse + 1);
@@ -1036,6 +1110,11 @@ static void misuse_gaps(int dv) {
     a.k.token = a.v.token = 0;
     a.lse = t_fused + DIM;
     ACCEPT(swa_attend, (&c, 0, &a));
+    a.q.head = DIM + T_N * HEADS; /* the same, token after token: lse ends where the next row begins */
+    a.q.token = HEADS * a.q.head;
+    ACCEPT(swa_attend, (&c, 0, &a));
+    a.q.token = DIM + T_N * HEADS;
+    a.q.head = T_N * a.q.token;
     a.q.head++; /* strides that do not run as one are not looked into */
     ACCEPT(swa_attend, (&c, 0, &a));
     a = ok;
@@ -1123,6 +1202,8 @@ static void misuse_lists(swa_cache *c, swa_attn ok) {
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &all, SWA_ERR_ARG); /* zeros: a forgotten window */
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_token = -2, SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_head = -2, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_token = INT64_MAX, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_head = INT64_MAX, SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &pinned, SWA_ERR_UNSUPPORTED);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &prefix, SWA_ERR_UNSUPPORTED);
     SPOIL(a.pick = list; a.pick_n = 2; a.compute = SWA_BF16, SWA_ERR_UNSUPPORTED);
@@ -1222,6 +1303,17 @@ static void misuse_attend(void) {
     misuse_attn_fields(&w.kv, w.attn, 0);
     misuse_lists(&w.kv, w.attn);
     misuse_strides(&w.kv, w.attn);
+    misuse_stride_of_each();
+    { /* with stat sink logits are not looked at, whatever and wherever they are */
+        const swa_attn ok = w.attn;
+        w.attn.mode = SWA_ATTEND_NO_STORE;
+        w.attn.stat = w.stat;
+        w.attn.sink_logits = w.out;
+        ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
+        w.attn.sink_logits = t_floats(HEADS); /* NaN */
+        ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
+        w.attn = ok;
+    }
     for (int dv = DIM - 1; dv <= DIM; dv++) {
         misuse_tangles(dv);
         misuse_gaps(dv);
@@ -1272,6 +1364,8 @@ static void misuse_order(void) {
 }
 /* Scratch in the cache, and arrays in either: offsets of one block that went wrong. */
 static void misuse_insides(unsigned char *room, size_t bytes) {
+    /* to the last byte that was given */
+    REFUSE(swa_cache_set_scratch, (&w.kv, w.block + GUARD + w.bytes - 1, 1 << 19), SWA_ERR_ARG);
     /* what was given as memory begins anywhere, and the library's own 63 bytes further on at most */
     unsigned char *const ring = w.block + GUARD, *const place[5] = {
         ring + 256, ring + w.bytes - 192, room + bytes - 192, ring, room
@@ -1488,6 +1582,112 @@ static void misuse_phase_fields(void) {
     ACCEPT(swa_attend, (&w.kv, 1, &w.attn));
 }
 /* Phase 1 by other parts than phase 0, with a part left out, or with other scratch. */
+/* A call that has all there is. */
+static swa_attn attn_of_all(const float *x, float *y, float *out, const int32_t *list, const swa_window *near) {
+    swa_attn ok;
+    memset(&ok, 0, sizeof ok);
+    ok.scale = 0.5f;
+    ok.softcap = 20.0f;
+    ok.q.p = x;
+    ok.q_sink.p = x + 100;
+    ok.k.p = x + 200;
+    ok.v.p = x + 300;
+    ok.q_tail.p = x + 400;
+    ok.q_sink_tail.p = x + 450;
+    ok.k_tail.p = x + 500;
+    ok.alibi = y;
+    y[0] = y[1] = y[2] = 0.25f;
+    ok.sink_logits = y + 10;
+    ok.bias = y + 100;
+    ok.bias_n = 4;
+    ok.bias_by_distance = 1;
+    ok.bias_token = HEADS * 4;
+    ok.bias_head = 4;
+    ok.pick = list;
+    ok.pick_n = 2;
+    ok.pick_block = 2;
+    ok.pick_token = HEADS * 4;
+    ok.pick_head = 4;
+    ok.pick_window = near;
+    ok.out.p = out;
+    ok.lse = out + 200;
+    ok.q.head = ok.q_tail.head = ok.q_sink.head = ok.q_sink_tail.head = ok.k.head = ok.k_tail.head = ok.v.head = 5;
+    ok.q.token = ok.q_tail.token = ok.q_sink.token = ok.q_sink_tail.token = ok.k.token = ok.k_tail.token = 18;
+    ok.v.token = ok.out.token = 18;
+    ok.out.head = 5;
+    return ok;
+}
+/* Phase 1 of such a call differs in one field alone. */
+static void misuse_phase_fields_of_all(void) {
+    enum { N = 3, TAIL = 2 };
+    static const int32_t list[2][N * HEADS * 4] = { { 0 }, { 0 } };
+    const swa_window win = swa_window_sinks(4, 1), near[2] = { swa_window_sliding(2), swa_window_sliding(3) };
+    float *x[2] = { t_random(999, 1.0f), t_random(999, 1.0f) }, *y = t_floats(999);
+    swa_cache_desc d = w.desc;
+    swa_cache c;
+    swa_attn ok, a;
+    t_label("phase 1 with one field changed");
+    d.windows = &win;
+    d.n_windows = d.n_layers = 1;
+    d.shape.n_kv_heads = HEADS;
+    d.shape.tail_dim = TAIL;
+    if (!t_cache_new(&c, &d, 1)) return;
+    ok = attn_of_all(x[0], x[1], y, list[0], &near[0]);
+    CHECK_OK(swa_step_one(&c, 0, 0, N));
+#define DIFFER(change)                                                                                                 \
+    do {                                                                                                               \
+        ok.mode = SWA_ATTEND_NO_STORE;                                                                                 \
+        ACCEPT(swa_attend_part, (&c, 0, &ok, 0, 0, 1));                                                                \
+        a = ok;                                                                                                        \
+        change;                                                                                                        \
+        t_label("phase 1 with %s", #change);                                                                           \
+        CHECK(swa_attend_explain(&c, 0, &a) == NULL);                                                                  \
+        REFUSE(swa_attend_part, (&c, 0, &a, 1, 0, 1), SWA_ERR_ORDER);                                                  \
+    } while (0)
+    DIFFER(a.q.p++);
+    DIFFER(a.q.token = 20);
+    DIFFER(a.q.head = 6);
+    DIFFER(a.q_tail.p++);
+    DIFFER(a.q_tail.token = 20);
+    DIFFER(a.q_tail.head = 6);
+    DIFFER(a.q_sink.p++);
+    DIFFER(a.q_sink.token = 20);
+    DIFFER(a.q_sink.head = 6);
+    DIFFER(a.q_sink_tail.p++);
+    DIFFER(a.q_sink_tail.token = 20);
+    DIFFER(a.q_sink_tail.head = 6);
+    DIFFER(a.k.p++);
+    DIFFER(a.k.token = 20);
+    DIFFER(a.k.head = 6);
+    DIFFER(a.k_tail.p++);
+    DIFFER(a.k_tail.token = 20);
+    DIFFER(a.k_tail.head = 6);
+    DIFFER(a.v.p++);
+    DIFFER(a.v.token = 20);
+    DIFFER(a.v.head = 6);
+    DIFFER(a.out.p++);
+    DIFFER(a.out.token = 20);
+    DIFFER(a.out.head = 6);
+    DIFFER(a.lse++);
+    DIFFER(a.stat = y + 300);
+    DIFFER(a.sink_logits++);
+    DIFFER(a.alibi++);
+    DIFFER(a.bias++);
+    DIFFER(a.bias_token = 9);
+    DIFFER(a.bias_head = 3);
+    DIFFER(a.bias_n = 3);
+    DIFFER(a.bias_by_distance = 0);
+    DIFFER(a.pick = list[1]);
+    DIFFER(a.pick_token = 7);
+    DIFFER(a.pick_head = 3);
+    DIFFER(a.pick_n = 1);
+    DIFFER(a.pick_block = 1);
+    DIFFER(a.pick_window = &near[1]);
+    DIFFER(a.scale = 0.25f);
+    DIFFER(a.softcap = 21.0f);
+    DIFFER(a.mode = SWA_ATTEND);
+#undef DIFFER
+}
 static void misuse_rows_parts(const swa_attn *a) {
     swa_kv kv[2];
     swa_rows r = good_rows(kv);
@@ -1544,6 +1744,7 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     case 12: audited_list(r, a, from_gap, 3, 1); return 0;     /* lists overlap */
     case 13: audited_list(r, a, from_gap, 1, 0); r->audit = 1; return 1;  /* lists are not looked at */
     case 14: r->window = swa_window_sinks(2, 1); a->q_sink.p = a->q.p; r->audit = 2; return 1;
+    case 15: kv[0].n = 3; return 1;                            /* keys may lack before the queries' own */
     default: return -1;
     }
     /* clang-format on */
@@ -1569,6 +1770,90 @@ static void misuse_rows_audit(void) {
                 REFUSE(swa_attention, (&r, &a), SWA_ERR_ARG);
             }
         }
+}
+/* Layouts of a segment, asked about by the size of the scratch. */
+static void misuse_segments(void) {
+    static float x[4096];
+    swa_kv kv[3];
+    swa_rows r;
+    swa_cache c;
+#define SEGMENT(change, good)                                                                                          \
+    do {                                                                                                               \
+        memset(&r, 0, sizeof r);                                                                                       \
+        memset(kv, 0, sizeof kv);                                                                                      \
+        r.shape.n_heads = r.shape.n_kv_heads = 2;                                                                      \
+        r.shape.head_dim = 32;                                                                                         \
+        r.n_tokens = 1;                                                                                                \
+        r.pos = 1;                                                                                                     \
+        r.kv = kv;                                                                                                     \
+        r.n_kv = 1;                                                                                                    \
+        kv[0].n = 2;                                                                                                   \
+        kv[0].k = x;                                                                                                   \
+        kv[0].v = x + 2048;                                                                                            \
+        change;                                                                                                        \
+        t_label("segment: %s", #change);                                                                               \
+        CHECK_INT(swa_attention_bytes(&r, 1) > 0, good);                                                               \
+    } while (0)
+    SEGMENT(kv[0].k_head = 8, 0);
+    SEGMENT(kv[0].k_head = 8; kv[0].n = 1, 1); /* heads of a lone token may share numbers */
+    SEGMENT(kv[0].v_head = 8; kv[0].n = 1, 1);
+    /* blocks of 32 */
+    SEGMENT(r.shape.tail_dim = 32; kv[0].tail = x; kv[0].tail_type = SWA_Q8_32; kv[0].tail_token = 128, 1);
+    SEGMENT(r.shape.tail_dim = 32; kv[0].tail = x; kv[0].tail_type = SWA_Q8_32; kv[0].tail_token = 128;
+            kv[0].tail_head = 48, 0);
+    SEGMENT(r.shape.tail_dim = 32; kv[0].tail = x; kv[0].tail_type = SWA_Q8_32; kv[0].tail_token = 144, 0);
+    SEGMENT(kv[0].k_type = SWA_Q8_32; r.shape.v_dim = 16, 0);
+    SEGMENT(kv[0].k_type = SWA_Q8_32; r.shape.v_dim = 16; r.shape.v_in_k = 1, 1);
+    SEGMENT(r.shape.n_kv_heads = 1; kv[0].k_type = SWA_Q8_32; kv[0].k_token = kv[0].v_token = 1024;
+            kv[0].v = (const char *)kv[0].k + 31 * 34, 1); /* a row's last block */
+    /* a fused [n][k | v] */
+    SEGMENT(r.shape.n_kv_heads = 1; kv[0].v = x + 32; kv[0].k_token = kv[0].v_token = 64, 1);
+    SEGMENT(r.shape.n_kv_heads = 1; kv[0].v = x + 32; kv[0].k_token = 64, 0);
+    SEGMENT(r.shape.n_kv_heads = 1; kv[0].v = x + 32; kv[0].v_token = 64, 0);
+    SEGMENT(r.shape.n_kv_heads = 1; kv[0].v = x + 32, 0);
+#undef SEGMENT
+    /* a ring's span is what swa_cache_spans said, and no longer */
+    t_label("segment: a span");
+    if (!t_cache_new(&c, &w.desc, 1)) return;
+    CHECK_OK(swa_step_one(&c, 0, 0, 4));
+    for (int layer = 0; layer < 2; layer++) CHECK_OK(swa_attend(&c, layer, &w.attn));
+    memset(&r, 0, sizeof r);
+    r.shape = w.desc.shape;
+    r.n_tokens = 1;
+    r.pos = 3;
+    r.kv = kv;
+    r.n_kv = swa_cache_spans(&c, 0, 1, kv);
+    CHECK(r.n_kv == 1 && swa_attention_bytes(&r, 1) > 0);
+    kv[0].n = CONTEXT;
+    CHECK(swa_attention_bytes(&r, 1) > 0);
+    kv[0].n++;
+    CHECK_INT(swa_attention_bytes(&r, 1), 0);
+}
+/* A tail where the call writes; outputs of one token that run into each other. */
+static void misuse_rows_outputs(void) {
+    swa_kv kv[2];
+    swa_rows r;
+    swa_attn a = w.attn, b;
+    a.k.p = a.v.p = NULL;
+    t_label("rows, outputs");
+    r = good_rows(kv);
+    r.shape.tail_dim = 2;
+    kv[0].tail = kv[1].tail = w.apart;
+    b = a;
+    b.q_tail.p = w.apart;
+    b.scale = 0.5f;
+    ACCEPT(swa_attention, (&r, &b));
+    kv[1].tail = w.lse; /* where the call writes */
+    REFUSE(swa_attention, (&r, &b), SWA_ERR_ARG);
+    r = good_rows(kv);
+    r.pos = 7;
+    r.n_tokens = r.audit = 1;
+    kv[0].v = kv[1].v = w.apart;
+    b = a;
+    b.scale = 0.5f;
+    ACCEPT(swa_attention, (&r, &b));
+    b.lse = b.out.p + 1; /* of one token, under audit */
+    REFUSE(swa_attention, (&r, &b), SWA_ERR_ARG);
 }
 static void misuse_rows(void) {
     swa_kv kv[2];
@@ -1674,6 +1959,21 @@ static void misuse_merge(void) {
     stats[0] = w.stat;
     ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse));
     CHECK(isnan(w.out[0]) && isnan(w.out[DIM - 1]) && !isnan(w.out[DIM]));
+    CHECK(isnan(w.lse[0]) && !isnan(w.lse[1]));
+    ACCEPT(swa_merge, (outs, stats, 1, 2, 100, NULL, HEADS, w.out, w.lse)); /* in each number of a long row */
+    for (int i = 0; i < 100; i++) CHECK(isnan(w.out[i]) && !isnan(w.out[100 + i]));
+    { /* a part that has seen nothing is left out, whatever its out and maximum are */
+        float some[2 * DIM], nothing[2 * DIM], none[4] = { 3e38f, 0, -3e38f, 0 }, alone[4] = { 1, 2, 1, 2 };
+        const float *const of[2] = { some, nothing }, *const with[2] = { alone, none };
+        for (int i = 0; i < 2 * DIM; i++) some[i] = (float)i, nothing[i] = (float)NAN;
+        ACCEPT(swa_merge, (of, with, 2, 2, DIM, NULL, HEADS, w.out, w.lse));
+        for (int i = 0; i < 2 * DIM; i++) CHECK_NEAR(w.out[i], i / 2.0, 0.0);
+    }
+    {
+        const float high[2] = { 0, 2e38f }, odd[2] = { (float)NAN, 0 };
+        REFUSE(swa_merge, (outs, stats, 1, 2, DIM, high, HEADS, w.out, w.lse), SWA_ERR_ARG);
+        REFUSE(swa_merge, (outs, stats, 1, 2, DIM, odd, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    }
     stats[0] = w.x;
     outs[0] = w.out; /* a partial in place */
     ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse));
@@ -1857,6 +2157,130 @@ static void misuse_mla_phases(const swa_mla *m) {
             }
         }
 }
+static void no_gemm(void *user, const swa_gemm *product) { (void)user, (void)product; }
+static void no_rows(void *user, const swa_matrix *of, int64_t row, int32_t n, float *to) {
+    (void)user, (void)of, (void)row, (void)n, (void)to;
+}
+/* A block that has all there is; phase 1 then differs in one field alone. */
+static void misuse_mla_fields(void) {
+    enum { N = 3 };
+    static const double freqs[2] = { 1.0, 0.5 };
+    const swa_window win = swa_window_sinks(4, 1);
+    const float *h = t_random(99, 1.0f), *x = t_random(400, 1.0f);
+    float *out = t_floats(99);
+    swa_cache_desc d = w.desc;
+    swa_cache c;
+    swa_mla ok = good_mla(), m;
+    size_t bytes;
+    ok.q_lora_rank = 4;
+    ok.w_dq.p = x;
+    ok.w_uq.p = x + 40;
+    ok.w_qr.p = x + 80;
+    ok.w_dkv.p = x + 120;
+    ok.w_kr.p = x + 160;
+    ok.w_uk.p = x + 200;
+    ok.w_uv.p = x + 250;
+    ok.w_o.p = x + 290;
+    ok.q_norm = x + 360;
+    ok.kv_norm = x + 370;
+    ok.eps = 1e-5f;
+    ok.sink_pos = 4;
+    ok.freq = freqs;
+    d.windows = &win;
+    d.n_windows = d.n_layers = 1;
+    d.shape = swa_mla_shape(&ok, 0);
+    for (int merged = 0; merged < 2; merged++) {
+        if (merged) {
+            bytes = swa_mla_merged_bytes(&ok);
+            CHECK_OK(swa_mla_merge(&ok, t_alloc(bytes), bytes, &ok));
+        }
+        if (!t_cache_new(&c, &d, 1)) return;
+        bytes = swa_mla_scratch_bytes(&ok, &d, N, 1);
+        CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
+        CHECK_OK(swa_step_one(&c, 0, 0, N));
+#define DIFFER(change)                                                                                                 \
+    do {                                                                                                               \
+        m = ok;                                                                                                        \
+        t_label("mla, merged %d, phase 1 with %s", merged, #change);                                                   \
+        ACCEPT(swa_mla_forward_part, (&c, 0, &ok, h, out, 0, 0, 1));                                                   \
+        change;                                                                                                        \
+        CHECK(swa_mla_explain(&c, 0, &m, h, out) == NULL);                                                             \
+        REFUSE(swa_mla_forward_part, (&c, 0, &m, h, out, 1, 0, 1), SWA_ERR_ORDER);                                     \
+    } while (0)
+        DIFFER(m.w_dq.p = x + 1);
+        if (!merged) {
+            DIFFER(m.w_uq.p = x + 41);
+            DIFFER(m.w_uk.p = x + 201);
+            DIFFER(m.w_uv.p = x + 251);
+            DIFFER(m.w_o.p = x + 291);
+        } else {
+            DIFFER(m.w_uqk.p = x);
+            DIFFER(m.w_uvo.p = x);
+        }
+        DIFFER(m.w_qr.p = x + 81);
+        DIFFER(m.w_dkv.p = x + 121);
+        DIFFER(m.w_kr.p = x + 161);
+        DIFFER(m.q_norm++);
+        DIFFER(m.kv_norm++);
+        DIFFER(m.freq++);
+        DIFFER(m.eps = 1e-6f);
+        DIFFER(m.pairs = SWA_ROPE_HALF);
+        DIFFER(m.sink_pos = 5);
+        DIFFER(m.rope_mscale = 1.5);
+        DIFFER(m.scale = 0.25);
+        DIFFER(m.compute = SWA_BF16);
+#undef DIFFER
+    }
+}
+/* What is just legal of a block, and what just not. */
+static void misuse_mla_legal(void) {
+    const float *x = t_random(400, 1.0f);
+    swa_cache_desc d = w.desc;
+    swa_mla ok, m;
+    size_t bytes;
+    t_label("mla, just legal");
+    ok = good_mla();
+    ok.w_uq.stride = ok.w_qr.stride = ok.w_dkv.stride = ok.w_kr.stride = ok.w_o.stride = 8;
+    ok.w_uk.stride = ok.w_uv.stride = 4;
+    CHECK(swa_mla_explain(NULL, 0, &ok, NULL, NULL) == NULL);
+    ok = good_mla();
+    ok.w_uv.p = (const float *)ok.w_uk.p + ok.nope_dim * ok.kv_lora_rank; /* behind the rows of a head */
+    CHECK(swa_mla_explain(NULL, 0, &ok, NULL, NULL) != NULL);
+    ok.n_heads = 1; /* which is the only one */
+    CHECK(swa_mla_explain(NULL, 0, &ok, NULL, NULL) == NULL);
+    ok.n_heads = 2;
+    ok.nope_dim = -2; /* less than nothing is no dimension, whatever rope_dim makes of it */
+    ok.rope_dim = 6;
+    CHECK(swa_mla_shape(&ok, 1).head_dim < 0);
+    ok.nope_dim = 6;
+    ok.rope_dim = -2;
+    CHECK(swa_mla_shape(&ok, 1).head_dim < 0);
+    ok = good_mla();
+    ok.q_norm = x;
+    ok.eps = 1e-5f;
+    CHECK(swa_mla_explain(NULL, 0, &ok, NULL, NULL) != NULL); /* of no c_q */
+    /* what is merged is not kept, and of W_QR nothing is merged */
+    ok = good_mla();
+    ok.w_qr.type = SWA_OPAQUE;
+    ok.w_qr.p = w.x + 2;
+    ok.gemm = no_gemm;
+    bytes = swa_mla_merged_bytes(&ok);
+    CHECK(bytes < 3 * 256 * sizeof(float) * (size_t)(ok.v_dim * ok.n_heads));
+    ACCEPT(swa_mla_merge, (&ok, t_alloc(bytes), bytes, &m));
+    CHECK(m.w_uq.p == NULL && m.w_uk.p == NULL && m.w_uv.p == NULL && m.w_o.p == NULL && m.w_qr.p == ok.w_qr.p);
+    ok = good_mla(); /* OPAQUE, and no rows: nothing for the naive path */
+    ok.w_uk.type = ok.w_uv.type = SWA_OPAQUE;
+    ok.gemm = no_gemm;
+    d.shape = swa_mla_shape(&ok, 0);
+    ANSWER(swa_mla_scratch_bytes, (&ok, &d, 1, 1), 0);
+    ok.path = SWA_MLA_ABSORBED;
+    CHECK(swa_mla_scratch_bytes(&ok, &d, 1, 1) > 0);
+    ok = good_mla();
+    ok.rows = no_rows;
+    CHECK(swa_mla_explain(NULL, 0, &ok, NULL, NULL) != NULL); /* of no OPAQUE weight */
+    ok.w_uqk.p = ok.w_uvo.p = x;
+    CHECK(swa_mla_explain(NULL, 0, &ok, NULL, NULL) == NULL); /* they were, and are multiplied */
+}
 static void misuse_mla(void) {
     swa_mla m = good_mla(), ok = m;
     swa_cache_desc d = w.desc;
@@ -1867,6 +2291,8 @@ static void misuse_mla(void) {
     unsigned char *room;
     t_label("mla");
     misuse_mla_sizes();
+    misuse_mla_fields();
+    misuse_mla_legal();
     d.shape = swa_mla_shape(&m, 0);
     if (!t_cache_new(&c, &d, 1)) return;
     bytes = swa_mla_scratch_bytes(&m, &d, HELD, 2);
@@ -2127,6 +2553,115 @@ static int spoil_index(swa_index *ix, int i, swa_status *want) {
     default: return 0;
     }
 }
+/* What is just legal of an index, of N tokens that are stored, and what just not. */
+static void misuse_index_legal(swa_cache *c, swa_index ok) {
+    enum { N = 3 };
+    swa_index ix;
+    swa_shape two;
+    /* strides left out, but that of a list of which there is one */
+    t_label("index strides");
+    ix = ok;
+    ix.lists = 1;
+    ix.pick_token = 0;
+    ix.pick_list = 50;
+    for (int i = 0; i < 200; i++) ok.pick[i] = 77;
+    ACCEPT(swa_select, (c, 0, &ix));
+    for (int i = 0; i < 7; i++) CHECK_INT(ok.pick[i] == 77, i >= N * 2);
+    ix.top = 0; /* entries of no list: local says nothing */
+    ix.pick = NULL;
+    ix.pick_list = 0;
+    ACCEPT(swa_select, (c, 0, &ix));
+    ix.score_first = INT64_MAX - 3;
+    REFUSE(swa_select, (c, 0, &ix), SWA_ERR_ARG);
+    { /* weights in the scratch */
+        swa_kv kv[2];
+        const swa_rows r = good_rows(kv);
+        ix = good_index();
+        ix.w = (const float *)(const void *)w.scratch;
+        REFUSE(swa_select_rows, (&r, &ix), SWA_ERR_ARG);
+    }
+    /* a megabyte or so, of few and small heads */
+    ix = ok;
+    CHECK(swa_select_bytes(&w.desc.shape, &ix, 1) < 1 << 20);
+    /* the largest list; lists that are no multiple of the KV heads */
+    ix = ok;
+    ix.top = 1 << 24;
+    CHECK(sizeof(size_t) == 4 || swa_select_bytes(&w.desc.shape, &ix, 1) > 0);
+    ix.top++;
+    ANSWER(swa_select_bytes, (&w.desc.shape, &ix, 1), 0);
+    two = w.desc.shape;
+    two.n_kv_heads = 2;
+    ix = ok;
+    CHECK(swa_select_bytes(&two, &ix, 1) > 0);
+    ix.lists = 1;
+    ANSWER(swa_select_bytes, (&two, &ix, 1), 0);
+}
+/* An index that has all there is; phase 1 then differs in one field alone. */
+static void misuse_index_fields(void) {
+    enum { N = 3 };
+    const swa_window win = swa_window_causal();
+    float *q = t_random(200, 1.0f), *of = t_random(200, 1.0f), *score = t_floats(200);
+    int32_t *pick = (int32_t *)t_alloc(200 * sizeof(int32_t));
+    swa_cache_desc d = w.desc;
+    swa_cache c;
+    swa_attn put = w.attn;
+    swa_index ok, ix;
+    size_t bytes;
+    d.windows = &win;
+    d.n_windows = d.n_layers = 1;
+    if (!t_cache_new(&c, &d, 1)) return;
+    put.mode = SWA_STORE_ONLY;
+    memset(&ok, 0, sizeof ok);
+    ok.q.p = q;
+    ok.q.token = 20;
+    ok.q.head = 5;
+    ok.w = of;
+    ok.w_token = 5;
+    ok.lists = ok.block = ok.top = 2;
+    ok.local = 1;
+    ok.pick = pick;
+    ok.pick_token = 9;
+    ok.pick_list = 4;
+    ok.score = score;
+    ok.score_token = 19;
+    ok.score_list = 9;
+    ok.score_first = 1;
+    ok.score_n = 4;
+    bytes = swa_select_bytes(&d.shape, &ok, 2);
+    CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
+    CHECK_OK(swa_step_one(&c, 0, 0, N));
+    ACCEPT(swa_attend, (&c, 0, &put));
+#define DIFFER(change)                                                                                                 \
+    do {                                                                                                               \
+        ACCEPT(swa_select_part, (&c, 0, &ok, 0, 0, 2));                                                                \
+        ACCEPT(swa_select_part, (&c, 0, &ok, 0, 1, 2));                                                                \
+        ix = ok;                                                                                                       \
+        change;                                                                                                        \
+        t_label("phase 1 with %s", #change);                                                                           \
+        CHECK(swa_select_explain(&c, 0, &ix) == NULL);                                                                 \
+        REFUSE(swa_select_part, (&c, 0, &ix, 1, 0, 2), SWA_ERR_ORDER);                                                 \
+    } while (0)
+    DIFFER(ix.q.p++);
+    DIFFER(ix.q.token++);
+    DIFFER(ix.q.head++);
+    DIFFER(ix.w++);
+    DIFFER(ix.w_token++);
+    DIFFER(ix.linear = 1);
+    DIFFER(ix.lists = 1);
+    DIFFER(ix.block = 1);
+    DIFFER(ix.local = 2);
+    DIFFER(ix.top = 1);
+    DIFFER(ix.pick++);
+    DIFFER(ix.pick_token++);
+    DIFFER(ix.pick_list--);
+    DIFFER(ix.score++);
+    DIFFER(ix.score_token++);
+    DIFFER(ix.score_list--);
+    DIFFER(ix.score_first = 0);
+    DIFFER(ix.score_n = 3);
+#undef DIFFER
+    misuse_index_legal(&c, ok);
+}
 static void misuse_index_order(void) {
     swa_index ix = good_index();
     const size_t bytes = swa_select_bytes(&w.desc.shape, &ix, 4);
@@ -2316,6 +2851,7 @@ static void misuse_index(void) {
     misuse_index_rows();
     misuse_index_tail();
     misuse_index_order();
+    misuse_index_fields();
 }
 
 /* ---- helpers ---- */
@@ -2490,6 +3026,7 @@ static void misuse_parents(void) {
     REFUSE(swa_tree_positions, (many, INT32_MAX, 0, pos), SWA_ERR_OVERFLOW);
     ACCEPT(swa_tree_positions, (many, 3, INT64_MAX - 4, pos));
     ACCEPT(swa_tree_positions, (many, 0, 0, pos));
+    ACCEPT(swa_tree_positions, (many, 1 << 15, 0, (int64_t *)t_alloc(sizeof(int64_t) << 15)));
 }
 /* A refused path is explained by a text that holds `word`. */
 static void why_commit(const int32_t *path, int32_t n, const char *word) {
@@ -2550,6 +3087,11 @@ static void misuse_q_sink(void) {
         if (!t_cache_new(&kv, &d, 1)) return;
         a.q.p = w.apart;
         a.v.p = w.apart + 32;
+        CHECK_OK(swa_step_one(&kv, 0, 0, 1));
+        a.q_sink_tail.p = w.apart + 64; /* there are sinks, but no tail */
+        REFUSE(swa_attend, (&kv, 0, &a), SWA_ERR_ARG);
+        a.q_sink_tail.p = NULL;
+        CHECK_OK(swa_cache_reset(&kv, 0, 0, 0));
         for (int pos = 0; pos < 9; pos++) {
             CHECK_OK(swa_step_one(&kv, 0, pos, 1));
             a.q_sink.p = NULL;
@@ -2579,6 +3121,8 @@ static void misuse_audit(void) {
             a.v.p = w.apart + 32;
             a.q.p = w.x;
             REFUSE(swa_attend, (&kv, 0, &a), SWA_ERR_ARG);
+            a.q.p = a.v.p;
+            REFUSE(swa_attend, (&kv, 0, &a), SWA_ERR_ARG);
             a.q.p = w.apart;
             a.scale = 2.5f;
             REFUSE(swa_attend, (&kv, 0, &a), SWA_ERR_ARG);
@@ -2587,6 +3131,11 @@ static void misuse_audit(void) {
             a.pick_n = 2;
             a.pick_token = 1;
             REFUSE(swa_attend, (&kv, 0, &a), SWA_ERR_ARG);
+            a.pick_token = 1; /* of one token */
+            CHECK_OK(swa_cache_reset(&kv, 0, 0, 0));
+            CHECK_OK(swa_step_one(&kv, 0, 0, 1));
+            CHECK(swa_attend_explain(&kv, 0, &a) == NULL);
+            CHECK_OK(swa_step_one(&kv, 0, 0, 2));
             a.pick_token = 2;
         }
         CHECK_STATUS(swa_attend(&kv, 0, &a), way == 1 ? SWA_ERR_ARG : SWA_OK);
@@ -2620,7 +3169,8 @@ static void misuse_trees(void) {
     ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
     REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER); /* in one layer of two */
     why_commit(NULL, 0, "unstored");
-    parents[2] = 2; /* another tree than was begun, and none at all */
+    CHECK_INT(swa_cache_min_end(&w.kv, 2), 3); /* a tree from the start on: nothing within it is an end */
+    parents[2] = 2;                            /* another tree than was begun, and none at all */
     REFUSE(swa_attend, (&w.kv, 1, &w.attn), SWA_ERR_ORDER);
     REFUSE(swa_attend_part, (&w.kv, 1, &w.attn, 0, 0, 1), SWA_ERR_ORDER);
     parents[2] = 0;
@@ -2631,8 +3181,10 @@ static void misuse_trees(void) {
     why_commit(bad[0], 2, "root");
     why_commit(NULL, 2, "NULL");
     CHECK(swa_cache_commit_explain(&w.kv, 2, list, 2) == NULL);
-    r = t_run(2, 0, 1);
-    CHECK(swa_step_explain(&w.kv, &r) != NULL && strstr(swa_step_explain(&w.kv, &r), "swa_cache_commit") != NULL);
+    for (int at = 0; at < 4; at += 3) { /* from the tree's root, and from swa_cache_end() on */
+        r = t_run(2, at, 1);
+        CHECK(swa_step_explain(&w.kv, &r) != NULL && strstr(swa_step_explain(&w.kv, &r), "swa_cache_commit") != NULL);
+    }
     REFUSE(swa_cache_commit, (NULL, 2, list, 2), SWA_ERR_ARG);
     REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 2), SWA_ERR_ARG);
     REFUSE(swa_cache_commit, (&w.kv, 2, list, -1), SWA_ERR_ARG);
@@ -2641,6 +3193,7 @@ static void misuse_trees(void) {
     REFUSE(swa_cache_truncate, (&w.kv, 2, 3), SWA_ERR_ORDER);
     REFUSE(swa_cache_save, (&w.kv, 2, w.blob, sizeof w.blob), SWA_ERR_ORDER);
     REFUSE(swa_cache_read, (&w.kv, 2, 1, 0, 1, w.out, NULL), SWA_ERR_ORDER);
+    REFUSE(swa_cache_read, (&w.kv, 0, 1, INT64_MAX - 1, 4, w.out, NULL), SWA_ERR_ARG);
     parents[2] = 1;
     REFUSE(swa_cache_commit, (&w.kv, 2, list, 2), SWA_ERR_ORDER);
     why_commit(list, 2, "changed");
@@ -2664,9 +3217,12 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_order();
     misuse_scratch();
     misuse_phase_fields();
+    misuse_phase_fields_of_all();
     misuse_tail();
     misuse_compute();
     misuse_rows();
+    misuse_segments();
+    misuse_rows_outputs();
     misuse_merge();
     misuse_mla();
     misuse_windows();

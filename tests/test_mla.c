@@ -19,7 +19,7 @@ static const char *path_name(int path) {
 typedef struct {
     swa_mla m;
     swa_window window;
-    int windowed, isa, parts, whole, n_seqs, n_layers;
+    int windowed, isa, audit, parts, whole, n_seqs, n_layers;
     swa_type k_type, tail_type;
     int64_t max_context, max_rollback, capacity;
 } setup;
@@ -69,6 +69,7 @@ static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
     d.max_rollback = s->max_rollback;
     d.capacity = s->capacity;
     d.isa = s->isa;
+    d.audit = s->audit;
     r->desc = d;
     if (!t_cache_new(&r->cache, &d, parts)) return 0;
     if ((path == MERGED || path == HALF_MERGED) && !rig_merge(&r->s.m, path)) return 0;
@@ -734,6 +735,107 @@ TEST(auto_takes_the_named_path) {
             CHECK_BITS(a + (size_t)from * 40, b + (size_t)from * 40, (size_t)chunk * 40);
         }
 }
+/* Of cached rows those count that a run can see: pinned sinks too, and none from before the sequence's start. */
+TEST(auto_counts_what_is_there) {
+    const int n = 60;
+    for (int way = 0; way < 2; way++) {
+        const int start = way ? 20 : 0, from = way ? 30 : 40, cached = way ? 10 : 19 + 8;
+        int paths = 0;
+        setup s;
+        masters w;
+        make_block(&s, 40, 4, 24, 64, 16, 8, 16);
+        make_weights(&s, &w, SWA_F32, 0, 0);
+        s.max_context = n;
+        s.windowed = !way;
+        s.window = swa_window_sinks(20, 8);
+        s.max_rollback = 40;
+        const float *x = normal((size_t)(n * 40), 1.0);
+        for (int chunk = 9; chunk < 17; chunk++) {
+            float *a = t_floats(n * 40), *b = t_floats(n * 40);
+            const swa_mla_path path = swa_mla_choose(&s.m, cached, chunk, NULL);
+            rig r, q;
+            if (!rig_open(&r, &s, SWA_MLA_ABSORBED, n) || !rig_open(&q, &s, SWA_MLA_ABSORBED, n)) return;
+            CHECK_OK(swa_cache_reset(&r.cache, 0, start, 0));
+            CHECK_OK(swa_cache_reset(&q.cache, 0, start, 0));
+            if (!rig_run(&r, x, n, start, from, from, a) || !rig_run(&q, x, n, start, from, from, a)) return;
+            q.s.m.path = path;
+            r.s.m.path = SWA_MLA_AUTO;
+            if (!rig_scratch(&r, swa_mla_scratch_bytes(&r.s.m, &r.desc, n, 1))) return;
+            if (!rig_scratch(&q, swa_mla_scratch_bytes(&q.s.m, &q.desc, n, 1))) return;
+            if (!rig_run(&r, x, n, from, from + chunk, chunk, a)) return;
+            if (!rig_run(&q, x, n, from, from + chunk, chunk, b)) return;
+            t_label("way %d, %d new: %s", way, chunk, path_name((int)path));
+            CHECK_BITS(a + from * 40, b + from * 40, chunk * 40);
+            paths |= 1 << path;
+        }
+        CHECK_INT(paths, 1 << SWA_MLA_NAIVE | 1 << SWA_MLA_ABSORBED);
+    }
+}
+/* Without rope nothing is rotated, for sinks neither, whatever sink_pos says; nor does audit ask for it. */
+TEST(sinks_without_rope) {
+    const int n = 40;
+    const float *x = normal((size_t)(n * 40), 1.0);
+    setup s;
+    masters w;
+    make_block(&s, 40, 4, 24, 64, 16, 0, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.windowed = 1;
+    s.window = swa_window_sinks(10, 3);
+    for (int path = SWA_MLA_AUTO; path <= SWA_MLA_ABSORBED; path++) {
+        float *out[4];
+        for (int i = 0; i < 4; i++) {
+            rig r;
+            t_label("path %d, way %d", path, i);
+            s.audit = i / 2;
+            s.m.sink_pos = 12 * (i % 2);
+            out[i] = t_floats(n * 40);
+            if (!rig_open(&r, &s, path, n) || !rig_run(&r, x, n, 0, n, 4, out[i])) return;
+            CHECK_BITS(out[i], out[0], n * 40);
+        }
+    }
+}
+/* Sinks that keep their places have no q of their own, on the naive path neither. */
+TEST(sinks_that_keep_their_places) {
+    const int n = 400;
+    float *out[2] = { t_floats(n * 40), t_floats(n * 40) };
+    const float *x = normal((size_t)(n * 40), 1.0);
+    setup s;
+    masters w;
+    make_block(&s, 40, 1, 24, 64, 512, 8, 512);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.windowed = 1;
+    s.window = swa_window_sinks(300, 3);
+    for (int i = 0; i < 2; i++) {
+        rig r;
+        if (!rig_open(&r, &s, i ? SWA_MLA_NAIVE : SWA_MLA_ABSORBED, n) || !rig_run(&r, x, n, 0, n, n, out[i])) return;
+    }
+    for (int i = 0; i < n * 40; i++) CHECK_NEAR(out[1][i], out[0][i], 1e-4);
+}
+/* Keys of both paths would be split over parts, but there is room for one path's results. */
+TEST(paths_of_one_step_in_parts) {
+    enum { N = 820, DIM = 40 };
+    const float *x = normal(2 * N * DIM, 1.0);
+    float *out[2] = { t_floats(3 * DIM), t_floats(3 * DIM) }, *all = t_floats(2 * N * DIM);
+    setup s;
+    masters w;
+    make_block(&s, DIM, 4, 24, 64, 1, 8, 1);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.max_context = 1200;
+    s.n_seqs = 2;
+    CHECK_INT(swa_mla_choose(&s.m, 800, 1, NULL), SWA_MLA_ABSORBED);
+    CHECK_INT(swa_mla_choose(&s.m, 600, 2, NULL), SWA_MLA_NAIVE);
+    for (int i = 0; i < 2; i++) {
+        swa_run runs[2];
+        rig r;
+        s.parts = i ? 4 : 1;
+        if (!rig_open(&r, &s, SWA_MLA_AUTO, 100) || !rig_run(&r, x, N, 0, 800, 50, all)) return;
+        CHECK_OK(swa_cache_truncate(&r.cache, 1, 600));
+        runs[0] = t_run(0, 800, 1);
+        runs[1] = t_run(1, 600, 2);
+        if (!rig_step(&r, runs, 2, x, out[i])) return;
+    }
+    CHECK_BITS(out[1], out[0], 3 * DIM);
+}
 /* A list of the W latest keys is the window, in any order and beside entries that name nothing; one of all keys is no
    list. Every run is absorbed then, also one that AUTO would expand. */
 TEST_EACH_ISA(lists_of_keys) {
@@ -1199,6 +1301,10 @@ TEST(choice_without_query_rank) {
     CHECK_INT(swa_mla_choose(&m, 4095, 1, c), SWA_MLA_ABSORBED);
     CHECK_INT(c[1].macs, down + up + kv + 4096.0 * 128 * 1088 + out);
     CHECK_INT(c[1].weight_bytes, 4 * (down + up + kv + out) - 512.0 * 128 * 128 * 2);
+    m.w_uv.type = SWA_OPAQUE; /* of which nobody here knows the bytes */
+    swa_mla_choose(&m, 4095, 1, c);
+    CHECK_INT(c[1].weight_bytes, 4 * (down + up + kv + out) - 512.0 * 128 * 128 * 4);
+    m.w_uv.type = SWA_F16;
     CHECK_INT(c[2].macs, down + 7168.0 * 128 * 576 + 7168.0 * 128 * 512 + 4096.0 * 128 * 1088);
     CHECK_INT(c[2].weight_bytes, 4 * (down + 2 * 7168.0 * 128 * 512 + 7168.0 * 128 * 64));
     document_macs(&m, 10, macs);
@@ -1235,9 +1341,33 @@ TEST(scratch_by_path) {
         t_label("latent %d, nope %d, v %d, %d new", m.kv_lora_rank, m.nope_dim, m.v_dim, n);
         CHECK(absorbed > 0 && both >= absorbed);
         CHECK_INT(both > absorbed, naive);
+        m.path = SWA_MLA_NAIVE; /* which has no absorbed q */
+        if (naive)
+            CHECK_INT(both - swa_mla_scratch_bytes(&m, &d, n, parts),
+                      (n * m.n_heads * m.kv_lora_rank * (int)sizeof(float) + 63) / 64 * 64);
         differ += naive;
     }
     CHECK(differ > 50 && differ < 350);
+}
+/* Of a cache with layers of both shapes it is the larger one's, whichever comes first. */
+TEST(scratch_of_both_shapes) {
+    setup s;
+    masters w;
+    swa_cache_desc d;
+    swa_shape shapes[3];
+    size_t bytes[2];
+    make_block(&s, 8, 3, 0, 16, 15, 2, 15);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    for (int i = 0; i < 3; i++) shapes[i] = swa_mla_shape(&s.m, i == 1);
+    for (int i = 0; i < 2; i++) {
+        memset(&d, 0, sizeof d);
+        d.shapes = shapes + i;
+        d.n_shapes = d.n_layers = 2;
+        d.max_context = 100;
+        bytes[i] = swa_mla_scratch_bytes(&s.m, &d, 30, 2);
+    }
+    CHECK(bytes[0] > 0);
+    CHECK_INT(bytes[1], bytes[0]);
 }
 /* One token of DeepSeek-V3 by 16 parts asked for 57 MiB of the naive path, which it never takes. */
 TEST(scratch_of_one_token) {

@@ -69,6 +69,13 @@ TEST(prefill_of_large_numbers) {
     CHECK_INT(swa_prefill_next(&plan, runs, &n), 1);
     CHECK(n == 1 && runs[0].n == 1 && runs[0].pos == INT64_MAX - 2);
     CHECK_INT(swa_prefill_next(&plan, runs, &n), 0);
+    lens[1] = 5; /* a short one, done long ago when the count of tokens has passed an int32 */
+    CHECK_OK(swa_prefill_begin(&plan, NULL, NULL, lens, 2, 1500000000));
+    CHECK_INT(swa_prefill_next(&plan, runs, &n), 1);
+    CHECK_INT(swa_prefill_next(&plan, runs, &n), 1);
+    CHECK(n == 1 && runs[0].n == INT32_MAX - 1500000000);
+    CHECK_INT(swa_prefill_next(&plan, runs, &n), 0);
+    lens[1] = INT32_MAX - 1;
     check_plan(NULL, NULL, lens + 1, 1, INT32_MAX);
 }
 
@@ -831,6 +838,20 @@ TEST(a_change_ends_the_step) {
 }
 /* A batch is begun by one call. Begun sequence by sequence, with no layer called in between, it is refused: the rows of
    all would be taken for the last one's. Sequences begun again, taken back, or called in a layer are all right. */
+/* Layers that were called by parts have been called, whatever comes next: another sequence's step is no batch in
+   pieces. */
+TEST(a_step_by_parts_and_another_sequence) {
+    const swa_window win[2] = { swa_window_sliding(5), swa_window_sliding(9) };
+    const swa_cache_desc d = toy_desc(win, 2, 2, 2);
+    float x[4 * TOY_DIM];
+    toy t;
+    REQUIRE(toy_open_parts(&t, &d, 3));
+    for (int parts = 0; parts < 4; parts++) {
+        t_label("%d parts", parts);
+        t.parts = parts;
+        for (int seq = 0; seq < 2; seq++) CHECK_INT(toy_run(&t, seq, 4 * parts, 4, text, x), SWA_OK);
+    }
+}
 TEST(a_batch_begun_in_pieces) {
     const swa_window w = swa_window_sliding(9);
     swa_cache_desc d = toy_desc(&w, 1, 2, 3);
