@@ -686,8 +686,8 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
    [head][n][dim] set both (none: decode is right, chunks are not); a fused [n][q | k | v] has one
    token stride, to be set in q, k and v each. ARG: rows of one array that overlap; a head stride
    with which tokens cannot be packed as token 0 says; and, of two tokens and more (of one: under
-   audit), packed rows that run into another array's (a fused layout of which a stride was
-   forgotten), unless both arrays begin at one place, or are k, v and k_tail, or q and q_tail, of
+   audit), rows that share numbers with another array's (a fused layout of which a place or a stride
+   is wrong), unless both arrays begin at one place, or are k, v and k_tail, or q and q_tail, of
    the same strides, and share numbers of one token alone (of one head's rows: V may be a part of
    K's row, and not run from one head into the next). */
 typedef struct { const float *p; int64_t token, head; } swa_in;
@@ -700,7 +700,7 @@ typedef enum {
                                n <= capacity-(W-1), else SWA_ERR_CAPACITY                         */
     SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone.
                                Where a layer that shares them has stored: as SWA_ATTEND_STORED,
-                               its bounds too, but k and v have to be given (and are not read)    */
+                               its bounds too, but with the k and v that were stored              */
 } swa_mode;
 
 /* Ways to multiply, for compute. Each has bits of its own, the same on every instruction set.
@@ -724,7 +724,7 @@ typedef enum {
      MLA, 128 heads       0.55                  0.82                  -
      MLA, 16 heads        0.88; 0.65 over       -                     -
                           bf16 latents;
-                          without pairs 1.2-1.6
+                          without pairs 1.0-1.4
      4 rows, of 4096 keys 1 over any type of    8-10                  0.95, both over q8 rows
                           both
      8 rows               1; 0.8 over bf16      -                     -
@@ -16628,8 +16628,8 @@ SWA__COLD static swa__verdict swa__audit_attn(const swa_attn *a, const swa_windo
 
 #define SWA__PICK_UNSEEN "pick: an entry names no key that its query sees (audit 2)"
 
-/* Whether q's, k's and v's tokens lie as far apart as packed rows have bytes, but not as parts of one
-   array. */
+/* Whether q's, k's and v's tokens lie as far apart as packed rows have bytes. Where all are equally
+   wide that is also one array of four, or the pitch of a wider one: only if heads are so, too. */
 SWA__COLD static int swa__in_bytes(const swa_shape *s, const swa_attn *a) {
     const int64_t size = sizeof(float), q = size * s->n_heads * s->head_dim,
                   k = size * s->n_kv_heads * s->head_dim, v = size * s->n_kv_heads * s->v_dim;
@@ -16637,7 +16637,8 @@ SWA__COLD static int swa__in_bytes(const swa_shape *s, const swa_attn *a) {
 
     return a->q.p != NULL && a->k.p != NULL && a->q.token == q && a->k.token == k
         && (s->v_in_k || a->v.token == v)
-        && (q != k || (at < other ? other - at : at - other) >= (uint64_t)(size * q));
+        && (q != k || (a->q.head == size * s->head_dim
+                       && (at < other ? other - at : at - other) >= (uint64_t)(size * q)));
 }
 
 SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, const swa_attn *a,
@@ -16888,7 +16889,7 @@ static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_a
     if (v.status == SWA_OK && (c->n_tokens > 1 || c->d.audit > 0)
         && swa__tangled(&call->shape, &call->a, c->n_tokens))
         return swa__no(SWA_ERR_ARG, SWA__TANGLED);
-    if (v.status == SWA_OK && c->d.audit > 0)
+    if (v.status == SWA_OK && c->d.audit > 0 && swa__stores(&call->a))
         call->asked = swa__new_rows_hash(&call->shape, &call->a, c->n_tokens);
     return v;
 }
@@ -18252,7 +18253,8 @@ SWA__COLD static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     a.pick_window = m->pick_window;
 
     /* nothing is rotated, so that sinks have the q that there is: audit asks for it */
-    if (m->rope_dim == 0 && x->c->d.audit > 0 && swa__layer_of(x->c, x->layer)->window.n_sink > 0)
+    if (!naive && m->rope_dim == 0 && x->c->d.audit > 0
+        && swa__layer_of(x->c, x->layer)->window.n_sink > 0)
         a.q_sink = a.q;
     /* an ordinary head has its rope part in q and K; only latents have it as a tail */
     if (heads || m->rope_dim == 0) return a;

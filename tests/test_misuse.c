@@ -257,7 +257,8 @@ static void misuse_explain(void) {
     EXPLAINS(d.max_context = INT64_MAX, "more slots", 1);
     EXPLAINS(d.n_seqs = (1 << 24) + 1, "n_seqs", -1);
     EXPLAINS(d.isa = 99, "isa", -1);
-    EXPLAINS((d.isa = 0, d.n_seqs = 1 << 24, d.shape.head_dim = 1 << 20, d.max_context = INT32_MAX / 32), "bytes", -1);
+    EXPLAINS((d.isa = 0, d.n_seqs = 1 << 24, d.shape.head_dim = 1 << 20, d.max_context = INT32_MAX / 32), "bytes",
+             sizeof(size_t) < 8 ? 1 : -1);
 #undef EXPLAINS
 }
 static void misuse_init(void) {
@@ -1029,13 +1030,17 @@ static void misuse_audited_calls(void) {
             a = ok;
             a.q.token = 4 * HEADS * DIM;
             a.k.token = a.v.token = 4 * kv_heads * DIM;
+            a.q.head = a.k.head = a.v.head = 4 * DIM;
             if (d.audit) REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
             else ACCEPT(swa_attend, (&c, 0, &a));
             a.v.token++;
             ACCEPT(swa_attend, (&c, 0, &a));
             a.v.token--;
-            a.k.p = x + HEADS * DIM; /* q, k, v and one more */
-            a.v.p = x + 2 * HEADS * DIM;
+            a.q.head = a.k.head = a.v.head = 0; /* a wider array's pitch */
+            if (kv_heads == HEADS) ACCEPT(swa_attend, (&c, 0, &a));
+            a.q.head = a.k.head = a.v.head = 4 * DIM;
+            a.k.p = x + DIM; /* [head][q | k | v | one more] */
+            a.v.p = x + 2 * DIM;
             if (kv_heads == HEADS) ACCEPT(swa_attend, (&c, 0, &a));
             a = ok;
             a.bias = bias;
@@ -1072,6 +1077,34 @@ static void misuse_rows_that_change(void) {
             (which ? v : k)[2 * DIM - 1] -= 1;
             ACCEPT(swa_attend_part, (&c, 0, &a, 1, 0, 1));
         }
+}
+/* ... and looks at no rows that it does not store, nor at those that a mode does not look at. */
+static void misuse_rows_of_no_matter(void) {
+    static float q[HEADS * DIM], k[DIM];
+    swa_cache_desc d = w.desc;
+    swa_attn a;
+    swa_cache c;
+    t_label("rows of no matter");
+    d.audit = 1;
+    d.shape.tail_dim = 2;
+    d.shape.v_in_k = 1;
+    if (!t_cache_new(&c, &d, 1) || !CHECK_OK(swa_step_one(&c, 0, 0, 1))) return;
+    memset(&a, 0, sizeof a);
+    a.scale = 0.5f;
+    a.q.p = q;
+    a.q_tail.p = w.x;
+    a.k.p = k;
+    a.k_tail.p = k + DIM - 2;
+    a.out.p = t_out;
+    a.mode = SWA_STORE_ONLY;
+    a.k_tail.p = w.x + 8;
+    CHECK_OK(swa_attend(&c, 0, &a));
+    a.mode = SWA_ATTEND_STORED;
+    a.k_tail.p = k; /* of an older step */
+    a.k_tail.token = INT64_MAX;
+    CHECK_OK(swa_attend_part(&c, 0, &a, 0, 0, 1));
+    k[0] += 1;
+    CHECK_OK(swa_attend_part(&c, 0, &a, 1, 0, 1));
 }
 /* Memory that was moved, or that became another's, is no cache: every call says so, and nobody follows what it says. */
 static void misuse_moved(void) {
@@ -1323,6 +1356,7 @@ static void misuse_attend(void) {
     misuse_fused();
     misuse_audited_calls();
     misuse_rows_that_change();
+    misuse_rows_of_no_matter();
     misuse_crossed();
     t_label("attend");
     REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);

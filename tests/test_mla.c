@@ -773,23 +773,23 @@ TEST(auto_counts_what_is_there) {
 }
 /* Without rope nothing is rotated, for sinks neither, whatever sink_pos says; nor does audit ask for it. */
 TEST(sinks_without_rope) {
-    const int n = 40;
+    const int n = 400;
     const float *x = normal((size_t)(n * 40), 1.0);
     setup s;
     masters w;
     make_block(&s, 40, 4, 24, 64, 16, 0, 16);
     make_weights(&s, &w, SWA_F32, 0, 0);
     s.windowed = 1;
-    s.window = swa_window_sinks(10, 3);
+    s.window = swa_window_sinks(24, 4);
     for (int path = SWA_MLA_AUTO; path <= SWA_MLA_ABSORBED; path++) {
         float *out[4];
         for (int i = 0; i < 4; i++) {
             rig r;
             t_label("path %d, way %d", path, i);
             s.audit = i / 2;
-            s.m.sink_pos = 12 * (i % 2);
+            s.m.sink_pos = 27 * (i % 2);
             out[i] = t_floats(n * 40);
-            if (!rig_open(&r, &s, path, n) || !rig_run(&r, x, n, 0, n, 4, out[i])) return;
+            if (!rig_open(&r, &s, path, n) || !rig_run(&r, x, n, 0, n, 200, out[i])) return;
             CHECK_BITS(out[i], out[0], n * 40);
         }
     }

@@ -64,6 +64,7 @@ runs() {      # directory, prefix of its logs, tests, command that runs a progra
         case $prefix.$name in
             haswell.bits | nehalem.bits) words=" chunks" ;;      # the whole is minutes
             dot.bits) words=" bits_q8_products" ;;
+            narrow.cache) words=" more_ blob" ;;
         esac
         echo "$dir/$prefix.$name.log $4 $dir/$to/$name$words"
     done
