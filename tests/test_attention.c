@@ -269,6 +269,14 @@ TEST_EACH_ISA(attention_pinned) {
 
 /* Where only the tail is rotated (MLA), pinned keys want another tail and the same q: q_sink_tail alone; q_sink alone
    means the same tail. Each as if both were given, bit for bit. */
+/* Heads whose few keys are one block go together; sinks lie far in front of the window's tiles. */
+TEST_EACH_ISA(attention_pinned_heads_together) {
+    at_case c = at_new(8, 8, 16, 16, 230);
+    at_how how = at_on(isa);
+    at_pinned(&c, 16, 4);
+    how.chunk = 1;
+    both_ways(&c, &how);
+}
 TEST_EACH_ISA(attention_pinned_by_half) {
     for (int half = 0; half < 2; half++)
         for (int n = 1; n <= 20; n += 19) {
@@ -1139,7 +1147,7 @@ TEST_EACH_ISA(attention_behind_the_last_key) {
         CHECK(out[0] < 4 && out[0] > -4 && out[rows[i % 4] * D - 1] < 4);
     }
 }
-static int mixed_call(swa_rows *r, const float *q, const float *q_tail, float *out, float *stat) {
+static int mixed_call(swa_rows *r, const float *q, const float *q_tail, float *out, float *stat, swa_type compute) {
     swa_attn a;
     memset(&a, 0, sizeof a);
     a.q.p = q;
@@ -1147,6 +1155,7 @@ static int mixed_call(swa_rows *r, const float *q, const float *q_tail, float *o
     a.q_tail.p = q_tail;
     a.q_tail.token = MIX_T;
     a.scale = 0.3f;
+    a.compute = compute;
     a.out.p = out;
     a.stat = stat;
     give_scratch(r);
@@ -1184,7 +1193,7 @@ TEST_EACH_ISA(attention_key_by_key) {
             for (int alone = 0; alone < 2; alone++) {
                 r.kv = kv + alone;
                 r.n_kv = 2 - alone;
-                REQUIRE(mixed_call(&r, q, qt, out[alone], NULL));
+                REQUIRE(mixed_call(&r, q, qt, out[alone], NULL, SWA_F32));
             }
             CHECK_BITS(out[1], out[0], n * MIX_D);
 
@@ -1193,12 +1202,15 @@ TEST_EACH_ISA(attention_key_by_key) {
                 const int own = top >= rows;
                 for (int d = 0; d < MIX_D; d++) k[top * MIX_D + d] += 9 * q[d];
                 n_kv = mixed_segments(&ring, rows, k, tail, v, kv);
-                for (int alone = 0; alone < 2; alone++) {
-                    r.kv = kv + (alone && own);
-                    r.n_kv = alone ? 1 : 2;
-                    REQUIRE(mixed_call(&r, q, qt, out[alone], stat[alone]));
+                for (int tile = 0; tile < 2;
+                     tile++) { /* and in the order of tiles, which multiplies scales in before */
+                    for (int alone = 0; alone < 2; alone++) {
+                        r.kv = kv + (alone && own);
+                        r.n_kv = alone ? 1 : 2;
+                        REQUIRE(mixed_call(&r, q, qt, out[alone], stat[alone], tile ? SWA_BF16_TILE : SWA_F32));
+                    }
+                    for (int t = 0; t < n; t++) CHECK_BITS(&stat[1][2 * t], &stat[0][2 * t], 1);
                 }
-                for (int t = 0; t < n; t++) CHECK_BITS(&stat[1][2 * t], &stat[0][2 * t], 1);
                 for (int d = 0; d < MIX_D; d++) k[top * MIX_D + d] -= 9 * q[d];
             }
         }
@@ -1272,6 +1284,78 @@ TEST(attention_scratch_of_large_calls) {
 }
 
 /* More than 4 MB lie between the first row and the last: the library fetches such rows once more. */
+/* Rows of all heads of a token side by side, more than caches hold: heads take turns, where their scores and results
+   of split keys have room; a ring's span among them, off its own grid, is read as ever. Any has the bits of each head's
+   own rows. */
+TEST_EACH_ISA(rows_of_heads_that_take_turns) {
+    enum { N = 1300, RING = 40, H = 8, ROW = 512 };
+    static const int dims[3] = { 64, 16, 64 }, groups[3] = { 3, 3, 2 };
+    float *k = t_random(N * ROW, 1.0f), *v = t_random(N * ROW, 1.0f), *q = t_random(3 * ROW, 1.0f);
+    float *want = t_floats(3 * ROW), *out = t_floats(3 * ROW);
+    float *k_head = t_floats(N * 64), *v_head = t_floats(N * 64);
+    for (int way = 0; way < 3; way++) {
+        const int D = dims[way], G = groups[way], all = H * G * D;
+        swa_kv kv[4];
+        swa_rows r;
+        swa_attn a = { 0 };
+        swa_cache ring;
+        swa_cache_desc d;
+        size_t bytes;
+        t_label("way %d", way);
+        memset(kv, 0, sizeof kv);
+        a.compute = way == 2 ? SWA_BF16 : SWA_F32;
+        for (int h = 0; h < H; h++) {
+            for (int i = 0; i < N; i++) {
+                memcpy(k_head + i * D, k + i * ROW + h * D, (size_t)D * sizeof *k);
+                memcpy(v_head + i * D, v + i * ROW + h * D, (size_t)D * sizeof *v);
+            }
+            kv[0].k = k_head;
+            kv[0].v = v_head;
+            kv[0].n = N;
+            at_one_query(&r, G, D, kv, 1, N - 1);
+            r.isa = isa;
+            a.q.p = q + h * G * D;
+            a.out.p = want + h * G * D;
+            REQUIRE_OK(swa_attention(&r, &a));
+        }
+        kv[0].k = k;
+        kv[0].v = v;
+        kv[0].k_token = kv[0].v_token = ROW;
+        a.q.p = q;
+        a.out.p = out;
+        r.shape.n_heads = H * G;
+        r.shape.n_kv_heads = H;
+        bytes = swa_attention_bytes(&r, 1);
+        r.scratch_bytes = 2 * (bytes - 63) + 63; /* for two parts, but not for what they leave for phase 1 */
+        r.scratch = t_alloc(r.scratch_bytes);
+        for (int parts = 1; parts <= 2; parts++) {
+            memset(out, 0, (size_t)all * sizeof *out);
+            for (int phase = 0; phase < SWA_PHASES; phase++)
+                for (int part = 0; part < parts; part++) REQUIRE_OK(swa_attention_part(&r, &a, phase, part, parts));
+            CHECK_BITS(out, want, all);
+        }
+        if (D * H != ROW) continue;
+
+        memset(&d, 0, sizeof d);
+        d.shape = r.shape;
+        d.n_layers = 1;
+        d.max_context = 64;
+        d.isa = isa;
+        if (!t_cache_new(&ring, &d, 1)) return;
+        REQUIRE_OK(swa_cache_reset(&ring, 0, N - RING, 5));
+        REQUIRE_OK(swa_step_one(&ring, 0, N - RING, RING));
+        swa_attn stored = { 0 };
+        stored.mode = SWA_STORE_ONLY;
+        stored.k.p = k + (N - RING) * ROW;
+        stored.v.p = v + (N - RING) * ROW;
+        REQUIRE_OK(swa_attend(&ring, 0, &stored));
+        kv[0].n = N - RING;
+        r.n_kv = 1 + swa_cache_spans(&ring, 0, 0, kv + 1);
+        memset(out, 0, (size_t)all * sizeof *out);
+        REQUIRE_OK(swa_attention(&r, &a));
+        CHECK_BITS(out, want, all);
+    }
+}
 TEST_EACH_ISA(rows_far_apart_are_the_same_rows) {
     enum { N = 550, D = 32, APART = 2048, H = 4 };
     float *k = t_random(N * D, 1.0f), *v = t_random(N * D, 1.0f), *q = t_random(H * D, 2.0f),

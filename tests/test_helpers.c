@@ -87,6 +87,26 @@ TEST(rope_far) {
     }
 }
 
+/* Where a cosine is near 0 a float shows 1e-9 of the angle, at any position: 2^30 times a rounded product is off by
+   more than that. */
+TEST(rope_far_angles) {
+    static const int64_t far_pos[] = { 30000001, 200000033, 536870911, 1000000007, 1073741823, 4294967295 };
+    double freq[64];
+    int seen = 0;
+    plain_freq(10000.0, 128, freq);
+    for (size_t i = 0; i < sizeof far_pos / sizeof far_pos[0]; i++)
+        for (int f = 0; f < 64; f++)
+            for (int m = 0; m < 16; m++) {
+                const int64_t pos = far_pos[i] - m;
+                const long double angle = (long double)pos * (long double)freq[f];
+                float x[2] = { 1, 0 };
+                CHECK_OK(swa_rope(x, 1, 1, 2, &pos, &freq[f], 2, SWA_ROPE_HALF, 0));
+                if (fabsf(x[0]) < 0.02f) seen++, CHECK_NEAR(x[0], (double)exact_cos(angle), 2.5e-9);
+                if (fabsf(x[1]) < 0.02f) seen++, CHECK_NEAR(x[1], (double)exact_sin(angle), 2.5e-9);
+            }
+    CHECK(seen > 20);
+}
+
 /* Any int64 at all. With powers of two for frequencies the reference's product is exact too. */
 TEST(rope_limits) {
     static const int64_t limits[5] = { INT64_MAX, INT64_MAX - 12345, INT64_MIN, INT64_MIN + 1, (int64_t)1 << 52 };
@@ -162,6 +182,8 @@ TEST(rope_misuse) {
     rope_refused(1, 1, 16, INT32_MAX, SWA_ROPE_INTERLEAVED, 0);
     rope_refused(1, 1, 16, 16, 2, 0);
     CHECK(swa_rope(&x, INT32_MAX, INT32_MAX, INT32_MAX, &pos, &freq, 2, SWA_ROPE_HALF, 0) == SWA_ERR_OVERFLOW);
+    /* as numbers they can be counted, but not as bytes */
+    CHECK(swa_rope(&x, INT32_MAX, 1 << 30, 4, &pos, &freq, 2, SWA_ROPE_HALF, 0) == SWA_ERR_OVERFLOW);
 }
 
 static swa_yarn_desc yarn_desc(double base, double scale, int32_t original, int truncate) {
@@ -261,6 +283,24 @@ TEST(yarn_ramp_ends) {
     }
 }
 
+/* A ramp that ends where it begins, at pair 0: nothing is divided by 0. And equal betas are a step, not a mistake. */
+TEST(yarn_ramp_of_no_length) {
+    double freq[8], plain[8];
+    swa_yarn_desc d = yarn_desc(1e4, 4, 8, 1); /* no pair turns twice within eight tokens: both ends are 0 */
+    d.beta_slow = 2;
+    plain_freq(1e4, 16, plain);
+    CHECK(swa_yarn(&d, 16, freq, NULL) == SWA_OK);
+    CHECK(fabs(freq[0] - 1) <= 0);
+    for (int i = 1; i < 8; i++) CHECK(fabs(freq[i] / plain[i] - 0.25) < 1e-12);
+    d = yarn_desc(1e4, 4, 4096, 0);
+    d.beta_fast = d.beta_slow = 4;
+    CHECK(swa_yarn(&d, 16, freq, NULL) == SWA_OK);
+    for (int i = 0; i < 8; i++) {
+        const double turns = 4096 * plain[i] / 6.283185307179586;
+        CHECK(fabs(freq[i] / plain[i] - (turns > 4 ? 1 : 0.25)) < 1e-12);
+    }
+}
+
 static void yarn_refused(const swa_yarn_desc *d, int rotary) {
     double freq[8] = { 7, 7, 7, 7, 7, 7, 7, 7 }, mscale = 7;
     int i;
@@ -318,6 +358,8 @@ TEST(yarn_misuse) {
     d = good;
     d.scale = 4096; /* the two exchanged */
     d.original = 4;
+    yarn_refused(&d, 16);
+    d.scale = 4; /* as many positions as it is stretched times: one of each */
     yarn_refused(&d, 16);
     d = good;
     d.beta_fast = -1;
@@ -404,6 +446,8 @@ TEST(hadamard) {
         for (int i = 0; i < n; i++) want[i] = (double)x[i];
         CHECK_CLOSE(y, want, n, 1e-6);
     }
+    float x = 0; /* as numbers they can be counted, but not as bytes */
+    CHECK_STATUS(swa_hadamard(&x, INT32_MAX, 1 << 30, 4, 4), SWA_ERR_OVERFLOW);
 }
 /* What it is for: channels of K 50 times as large as the others, stored in q8. */
 TEST(hadamard_makes_q8_exact) {

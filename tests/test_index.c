@@ -601,10 +601,109 @@ TEST(no_list_without_keys) {
     rows.n_tokens = 40;
     rows.scratch_bytes = swa_select_bytes(&c.shape, &ix, 2);
     rows.scratch = t_alloc(rows.scratch_bytes);
+    for (int i = 0; i < 40 * 5; i++) f.pick[i] = 7; /* all of it is written */
+    for (int i = 0; i < 40 * 40; i++) f.score[i] = 7.0f;
     for (int phase = 0; phase < SWA_PHASES; phase++)
         for (int part = 0; part < 2; part++) REQUIRE_OK(swa_select_rows_part(&rows, &ix, phase, part, 2));
     for (int i = 0; i < 40 * 5; i++) CHECK_INT(f.pick[i], -1);
     for (int i = 0; i < 40 * 40; i++) CHECK(!((double)f.score[i] > -HUGE_VAL));
+}
+/* One query of n heads over segments of the caller's. */
+static swa_rows one_query(const ix_case *c, const swa_kv *kv, int n_kv, int64_t pos, const swa_index *ix, int parts) {
+    swa_rows rows;
+    memset(&rows, 0, sizeof rows);
+    rows.shape = c->shape;
+    rows.window = c->window;
+    rows.pos = pos;
+    rows.n_tokens = 1;
+    rows.kv = kv;
+    rows.n_kv = n_kv;
+    rows.scratch_bytes = swa_select_bytes(&c->shape, ix, parts);
+    rows.scratch = t_alloc(rows.scratch_bytes);
+    return rows;
+}
+/* Keys that begin among the sinks: those before them are none, whatever lies there. */
+TEST_EACH_ISA(keys_that_begin_among_the_sinks) {
+    ix_case c = case_new(2, 1, 16, 60, 12);
+    const ix_data d = data_new(&c);
+    const ix_found f = found_new(&c);
+    swa_kv kv;
+    swa_rows rows;
+    swa_index ix;
+    sliding(&c, 4, 6);
+    ix = index_of(&c, &d, &f, 59);
+    memset(&kv, 0, sizeof kv);
+    kv.k = d.k;
+    kv.n = 60;
+    rows = one_query(&c, &kv, 1, 59, &ix, 1);
+    rows.isa = isa;
+    REQUIRE_OK(swa_select_rows(&rows, &ix)); /* all of them, so that the scratch holds numbers */
+    kv.k = d.k + 3 * 16;
+    kv.pos = 3;
+    kv.n = 57;
+    REQUIRE_OK(swa_select_rows(&rows, &ix));
+    for (int i = 0; i < 12; i++) CHECK_INT(ix.pick[i], i < 3 ? 3 + i : i < 7 ? 53 + i : -1);
+    for (int k = 0; k < 60; k++) CHECK(((double)ix.score[k] > -HUGE_VAL) == ((k >= 3 && k < 6) || k >= 56));
+}
+/* More local entries than a block has, and more than the parts' joint lists have room for at once. */
+TEST(long_lists) {
+    enum { N = 52000, TOP = 17000 };
+    ix_case c = case_new(1, 1, 4, 1, TOP);
+    const float *k = t_random(N * 4, 1.0f), *q = t_random(4, 1.0f);
+    int32_t *pick[2] = { (int32_t *)t_alloc(TOP * sizeof(int32_t)), (int32_t *)t_alloc(TOP * sizeof(int32_t)) };
+    swa_kv kv;
+    swa_index ix;
+    memset(&kv, 0, sizeof kv);
+    memset(&ix, 0, sizeof ix);
+    kv.k = k;
+    kv.n = N;
+    ix.q.p = q;
+    ix.top = TOP;
+    for (int way = 0; way < 2; way++) {
+        const swa_rows rows = (ix.pick = pick[way], one_query(&c, &kv, 1, N - 1, &ix, 3));
+        for (int phase = 0; phase < SWA_PHASES; phase++)
+            for (int part = 0; part < 1 + 2 * way; part++)
+                REQUIRE_OK(swa_select_rows_part(&rows, &ix, phase, part, 1 + 2 * way));
+    }
+    CHECK(!memcmp(pick[0], pick[1], TOP * sizeof **pick));
+    ix.local = TOP;
+    const swa_rows rows = one_query(&c, &kv, 1, N - 1, &ix, 1);
+    REQUIRE_OK(swa_select_rows(&rows, &ix));
+    for (int i = 0; i < TOP; i++) CHECK_INT(ix.pick[i], N - TOP + i);
+}
+/* An entry is an int32, also of a key behind the query; scratch is for as many parts as are said; and a whole call
+   between the phases of another's parts takes their scratch. */
+TEST(index_limits) {
+    ix_case c = case_new(2, 1, 16, 60, 5);
+    const ix_data d = data_new(&c);
+    const ix_found f = found_new(&c), g = found_new(&c);
+    const swa_index ix = index_of(&c, &d, &f, 0), other = index_of(&c, &d, &g, 0);
+    const ix_how how = how_on(SWA_ISA_BEST);
+    swa_rows rows;
+    swa_cache ring;
+    swa_index far_ix = ix;
+    swa_kv kv[2];
+    memset(kv, 0, sizeof kv);
+    kv[0].k = d.k;
+    kv[0].n = 20;
+    kv[1].k = d.k;
+    kv[1].n = 1;
+    kv[1].pos = (int64_t)1 << 31;
+    far_ix.score = NULL;
+    c.window = swa_window_flash(-1, -1);
+    rows = one_query(&c, kv, 2, 19, &far_ix, 1);
+    CHECK_STATUS(swa_select_rows(&rows, &far_ix), SWA_ERR_OVERFLOW);
+    far_ix.block = 2;
+    CHECK_OK(swa_select_rows(&rows, &far_ix));
+    c.window = swa_window_causal();
+    rows = one_query(&c, kv, 1, 19, &ix, 1);
+    CHECK_STATUS(swa_select_rows_part(&rows, &ix, 0, 0, 3), SWA_ERR_MEMORY);
+    REQUIRE(open_cache(&c, &how, &c.window, 2, &ring));
+    REQUIRE_OK(swa_step_one(&ring, 0, 0, 60));
+    REQUIRE(store(&c, &d, &ring, 0));
+    for (int part = 0; part < 2; part++) REQUIRE_OK(swa_select_part(&ring, 0, &ix, 0, part, 2));
+    REQUIRE_OK(swa_select(&ring, 0, &other));
+    CHECK_STATUS(swa_select_part(&ring, 0, &ix, 1, 0, 2), SWA_ERR_ORDER);
 }
 /* A window of columns, strides of the caller's, and a list without scores or scores without a list. */
 TEST(strides_and_columns) {
@@ -614,6 +713,7 @@ TEST(strides_and_columns) {
     ix_how how;
     swa_cache kv;
     swa_index ix;
+    float *w;
     c.lists = 3;
     f = found_new(&c);
     memset(&how, 0, sizeof how);
@@ -632,6 +732,10 @@ TEST(strides_and_columns) {
     ix.score_n = 40;
     ix.score_token = 40;
     ix.score_list = 90 * 40;
+    w = t_floats(90 * 11); /* and rows of weights that lie apart */
+    for (int t = 0; t < 90; t++) memcpy(w + t * 11, d.w + t * 6, 6 * sizeof *w);
+    ix.w = w;
+    ix.w_token = 11;
     REQUIRE(select_parts(&kv, &ix, 2));
     for (int t = 0; t < 90; t++)
         for (int l = 0; l < 3; l++) {

@@ -482,6 +482,70 @@ TEST(lists_of_far_positions) {
         t_free_to(mark);
     }
 }
+/* The number behind what is sorted at a time, alone in its block; and what fills up to more keys than a batch has room
+   for: whole tiles of a ring, each behind a key that stands alone. Caller's rows have no tiles. */
+TEST_EACH_ISA(lists_at_the_edges_of_what_is_sorted) {
+    enum { N = 1024, DK = 16, HEADS = 2 };
+    float *k = t_random(N * DK, 1.0f), *v = t_random(N * DK, 1.0f), *q = t_random(HEADS * DK, 2.0f);
+    float *want = t_floats(HEADS * DK), *out = t_floats(HEADS * DK);
+    int32_t pick[N] = { 7, 32768, 40000 };
+    swa_kv kv[3];
+    swa_rows r;
+    swa_attn a;
+    int n = 0;
+    memset(&a, 0, sizeof a);
+    memset(kv, 0, sizeof kv);
+    for (int i = 0; i < 3; i++) {
+        kv[i].k = k + i * DK;
+        kv[i].v = v + i * DK;
+        kv[i].pos = pick[i];
+        kv[i].n = 1;
+    }
+    at_one_query(&r, HEADS, DK, kv, 3, 40000);
+    r.isa = isa;
+    a.q.p = q;
+    a.out.p = want;
+    CHECK_OK(swa_attention(&r, &a));
+    a.out.p = out;
+    a.pick = pick;
+    a.pick_n = 3;
+    CHECK_OK(swa_attention(&r, &a));
+    CHECK_BITS(out, want, HEADS * DK);
+
+    for (int i = 0; i < 100; i++) pick[n++] = 2 * i; /* block 0; then of block 1 every second tile */
+    for (int i = 256; i < 512; i++)
+        if (i % 32 < 16 || i % 32 == 20) pick[n++] = i;
+    swa_cache ring;
+    swa_cache_desc d;
+    memset(&d, 0, sizeof d);
+    d.shape = r.shape;
+    d.n_layers = 1;
+    d.max_context = N;
+    d.isa = isa;
+    if (!t_cache_new(&ring, &d, 1)) return;
+    memset(&a, 0, sizeof a);
+    a.mode = SWA_STORE_ONLY;
+    a.k.p = k;
+    a.v.p = v;
+    REQUIRE_OK(swa_step_one(&ring, 0, 0, N));
+    REQUIRE_OK(swa_attend(&ring, 0, &a));
+    for (int rows = 1; rows >= 0; rows--) {
+        memset(&a, 0, sizeof a);
+        a.q.p = q;
+        a.out.p = rows ? want : out;
+        a.pick = pick;
+        a.pick_n = n;
+        kv[0].k = k;
+        kv[0].v = v;
+        kv[0].pos = 0;
+        kv[0].n = N;
+        at_one_query(&r, HEADS, DK, kv, 1, N - 1);
+        r.isa = isa;
+        if (!rows) r.n_kv = swa_cache_spans(&ring, 0, 0, kv);
+        CHECK_OK(swa_attention(&r, &a));
+    }
+    CHECK_BITS(out, want, HEADS * DK);
+}
 /* At the last positions that there are no list reaches: what is seen besides it is all, and the end is found. */
 TEST(lists_of_the_last_positions) {
     for (int per = 1; per <= 64; per *= 64)

@@ -251,7 +251,8 @@ TEST(values) {
         { SWA_F16, 0x34600000u, 0x0004u },     { SWA_F16, 0xb4200001u, 0x8003u },       /* 3.5, and above -2.5 */
         { SWA_BF16, 0x3f808000u, 0x3f80u },    { SWA_BF16, 0xbf818000u, 0xbf82u },      /* halfway: to even */
         { SWA_BF16, 0x3f808001u, 0x3f81u },    { SWA_BF16, 0xbf817fffu, 0xbf81u },
-        { SWA_F32, 0x7fc00000u, 0 }, { SWA_F16, 0xffc00000u, 0 }, { SWA_BF16, 0x7f800001u, 0 }   /* NaN */
+        { SWA_F32, 0x7fc00000u, 0 }, { SWA_F16, 0xffc00000u, 0 }, { SWA_BF16, 0x7f800001u, 0 },  /* NaN */
+        { SWA_F32, 0x7f800000u, 0 }, { SWA_F16, 0x7f800000u, 0 }, { SWA_BF16, 0x7f800000u, 0 } /* inf */
     };
     /* clang-format on */
     int32_t n = 2;

@@ -252,11 +252,13 @@ TEST(nonsense_is_refused) {
     bad[n++].left = 0;
     bad[n] = swa_window_causal();
     bad[n++].kind = 77;
+    bad[n] = swa_window_causal(); /* a band was meant */
+    bad[n++].right = 1;
     for (int i = 0; i < n; i++) {
         swa_cache_desc d;
         t_label("bad window %d", i);
         memset(&d, 0, sizeof d);
-        d.shape.n_heads = 1;
+        d.shape.n_heads = d.shape.n_kv_heads = 1; /* the window is what is wrong */
         d.shape.head_dim = 1;
         d.n_layers = 1;
         d.windows = &bad[i];
@@ -285,6 +287,37 @@ TEST(prefix_that_begins_later) {
             t_label("q=%d k=%d", (int)q, (int)k);
             CHECK_INT(swa_visible(&w, q, k), inside || (k <= q && q - k < 3));
         }
+}
+
+/* The furthest left extent that the type holds is no limit, as -1 is: a ring for it is a causal one. */
+TEST(a_left_extent_without_end) {
+    const swa_window all[3] = { swa_window_causal(), swa_window_flash(-1, 0), swa_window_flash(INT64_MAX, 0) };
+    size_t bytes[3];
+    for (int i = 0; i < 3; i++) {
+        swa_cache_desc d;
+        t_label("window %d", i);
+        memset(&d, 0, sizeof d);
+        d.shape.n_heads = d.shape.n_kv_heads = 1;
+        d.shape.head_dim = 16;
+        d.n_layers = 1;
+        d.windows = &all[i];
+        d.n_windows = 1;
+        d.max_context = 64;
+        bytes[i] = swa_cache_bytes(&d);
+        CHECK(bytes[i] > 0 && bytes[i] == bytes[0]);
+        CHECK_INT(swa_required_capacity(&all[i], 4, 4), swa_required_capacity(&all[0], 4, 4));
+    }
+}
+
+/* Which way a key lies: the query itself is not ahead, and its right-hand neighbour not behind the window. */
+TEST(phrases_at_the_query_itself) {
+    const swa_window causal = swa_window_causal(), near = swa_window_sliding(2), wide = swa_window_flash(2, 2);
+    CHECK(strcmp(swa_explain(&causal, 5, 5), "visible: in the window") == 0);
+    CHECK(strcmp(swa_explain(&wide, 5, 5), "visible: in the window") == 0);
+    CHECK(strncmp(swa_explain(&wide, 5, 6), "visible: ahead", 14) == 0);
+    CHECK(strcmp(swa_explain(&causal, 5, 6), "hidden: after the query") == 0);
+    CHECK(strcmp(swa_explain(&near, 5, 6), "hidden: after the query") == 0);
+    CHECK(strcmp(swa_explain(&near, 5, 3), "hidden: further back than the window") == 0);
 }
 
 TEST(positions_that_do_not_exist) {
