@@ -2861,13 +2861,15 @@ static unsigned char *swa__align64(const void *p) {
 #define SWA__NO_CACHE "no cache, one that init refused, memory that moved or was overwritten, "
 static uint64_t swa__mark(const swa__cache *c) { return (uint64_t)(uintptr_t)c ^ 0x5357412e48454144u; }
 
+static swa__cache *swa__head(const void *mem) { return (swa__cache *)(void *)swa__align64(mem); }
+
 /* The head behind the caller's handle. NULL: there is none, or no longer; a handle of zeros is what
    init leaves when it refuses. */
 static swa__cache *swa__get(const swa_cache *c) {
     swa__cache *head;
 
     if (c == NULL || c->mem_ == NULL) return NULL;
-    head = (swa__cache *)(void *)swa__align64(c->mem_);
+    head = swa__head(c->mem_);
     return head->mark == swa__mark(head) ? head : NULL;
 }
 
@@ -3339,7 +3341,7 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
 
     cache->mem_ = mem;
     /* nothing can be refused from here on */
-    c = (swa__cache *)(void *)swa__align64(mem);
+    c = swa__head(mem);
     *c = head;
     c->mark = swa__mark(c);
     c->ahead = (size_t)((uintptr_t)c - (uintptr_t)mem);
@@ -16131,6 +16133,11 @@ SWA__COLD SWA__NOINLINE int swa__tangled(const swa_shape *s, const swa_attn *a, 
     return 0;
 }
 
+static uint64_t swa__between(const float *a, const float *b) {   /* bytes, whichever comes first */
+    const uint64_t x = (uint64_t)(uintptr_t)a, y = (uint64_t)(uintptr_t)b;
+    return x < y ? y - x : x - y;
+}
+
 /* Whether two arrays lie between each other's heads, as [head][nope | rope] does, and go on from head
    to head otherwise: a head stride was forgotten. Asked of one token, too. */
 static int swa__heads_torn(swa_in a, int a_dim, swa_in b, int b_dim, int heads) {
@@ -16139,7 +16146,7 @@ static int swa__heads_torn(swa_in a, int a_dim, swa_in b, int b_dim, int heads) 
     const int64_t reach = (heads - 1) * (x < y ? a_head : b_head) + (x < y ? a_dim : b_dim);
 
     return x != 0 && y != 0 && heads > 1 && a_head != b_head
-        && (x < y ? y - x : x - y) < sizeof(float) * (uint64_t)reach;
+        && swa__between(a.p, b.p) < sizeof(float) * (uint64_t)reach;
 }
 static int swa__tails_torn(const swa_shape *s, const swa_attn *a) {
     const int dk = s->head_dim, dt = s->tail_dim;
@@ -16161,7 +16168,7 @@ static const char *swa__v_misplaced(const swa_shape *s, const swa_attn *a) {
     const int64_t k_head = swa__in(a->k, s->n_kv_heads, s->head_dim).head,
                   v_head = swa__in(a->v, s->n_kv_heads, s->v_dim).head;
     const uint64_t k = (uint64_t)(uintptr_t)a->k.p, v = (uint64_t)(uintptr_t)a->v.p,
-                   apart = (k < v ? v - k : k - v) / sizeof(float);
+                   apart = swa__between(a->k.p, a->v.p) / sizeof(float);
     const int low = k < v ? s->head_dim : s->v_dim, high = k < v ? s->v_dim : s->head_dim;
     int64_t h, at;
 
@@ -16293,7 +16300,7 @@ static swa__verdict swa__attn_check(const swa_shape *s, const swa_window *window
     if (a->k.p != NULL && (s->tail_dim > 0) != (a->k_tail.p != NULL))
         return swa__no(SWA_ERR_ARG, s->tail_dim > 0 ? "k_tail.p is NULL, and the shape has a tail"
                                        : "k_tail.p, and the shape has no tail");
-    /* packed ones are not looked at there */
+    /* strides_ok does not look at arrays that are all packed */
     if (!swa__steps_ok(swa__max64(2, swa__max64(s->head_dim, swa__max64(s->v_dim, s->tail_dim))),
                        (int64_t)n * (a->q.p != NULL ? s->n_heads : s->n_kv_heads)))
         return swa__no(SWA_ERR_OVERFLOW, "n_tokens * heads * dims: more than memory holds");
@@ -16609,8 +16616,7 @@ static int swa__sinks_far(const swa_window *w, int64_t q) {
 }
 
 /* Under audit: what is legal, and seldom meant. last: position of the last of n queries. */
-SWA__COLD static swa__verdict swa__audit_attn(const swa_attn *a, const swa_window *w, int32_t n,
-                                              int64_t last) {
+SWA__COLD static swa__verdict swa__audit_attn(const swa_attn *a, int32_t n, int64_t last) {
     if (a->scale > 2.0f)
         return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
     if (a->bias != NULL && n > 1 && a->bias_token == 0 && !a->bias_by_distance
@@ -16620,9 +16626,6 @@ SWA__COLD static swa__verdict swa__audit_attn(const swa_attn *a, const swa_windo
                                     "it hides the last one's own key");
     if (a->pick != NULL && n > 1 && a->pick_token > 0 && a->pick_token < a->pick_n)
         return swa__no(SWA_ERR_ARG, "pick_token: lists of two tokens overlap, under audit");
-    if (a->q_sink.p == NULL && a->q_sink_tail.p == NULL && swa__sinks_far(w, last))
-        return swa__no(SWA_ERR_ARG, "q_sink: NULL, under audit, and sinks have left the window: q for "
-                                    "min(pos, n_sink+W-1), or q again where they keep their places");
     return swa__yes();
 }
 
@@ -16633,12 +16636,11 @@ SWA__COLD static swa__verdict swa__audit_attn(const swa_attn *a, const swa_windo
 SWA__COLD static int swa__in_bytes(const swa_shape *s, const swa_attn *a) {
     const int64_t size = sizeof(float), q = size * s->n_heads * s->head_dim,
                   k = size * s->n_kv_heads * s->head_dim, v = size * s->n_kv_heads * s->v_dim;
-    const uint64_t at = (uint64_t)(uintptr_t)a->q.p, other = (uint64_t)(uintptr_t)a->k.p;
 
     return a->q.p != NULL && a->k.p != NULL && a->q.token == q && a->k.token == k
         && (s->v_in_k || a->v.token == v)
         && (q != k || (a->q.head == size * s->head_dim
-                       && (at < other ? other - at : at - other) >= (uint64_t)(size * q)));
+                       && swa__between(a->q.p, a->k.p) >= (uint64_t)(size * q)));
 }
 
 SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, const swa_attn *a,
@@ -16655,7 +16657,7 @@ SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, c
         return swa__no(SWA_ERR_ARG, "q: where k or v is, under audit");
     if (swa__in_bytes(&l->shape, a))
         return swa__no(SWA_ERR_ARG, "strides: in bytes? under audit: four times the packed ones");
-    return swa__audit_attn(a, &l->window, c->n_tokens, swa__step_last(c));
+    return swa__audit_attn(a, c->n_tokens, swa__step_last(c));
 }
 
 #define SWA__NO_STEP    "no step: none was begun, begin was refused, or a change has ended it"
@@ -16869,15 +16871,30 @@ static uint64_t swa__rows_hash(uint64_t h, swa_in x, int32_t n, int heads, int64
             h = swa__hash(h, x.p + t * x.token + i * x.head, sizeof *x.p * (size_t)dim);
     return h;
 }
-/* Under audit: the rows that phase 1 stores have to be those that phase 0 has seen. */
-SWA__COLD static uint64_t swa__new_rows_hash(const swa_shape *s, const swa_attn *a, int32_t n) {
-    const int heads = s->n_kv_heads;
+/* Of parts under audit: the rows that phase 1 stores have to be those that phase 0 has seen. */
+SWA__COLD static void swa__ask_of_rows(swa__call *call) {
+    const swa_shape *s = &call->shape;
+    const swa_attn *a = &call->a;
+    const int32_t n = call->c->n_tokens;
 
-    return swa__rows_hash(swa__rows_hash(swa__rows_hash(0, a->k, n, heads, s->head_dim), a->v, n,
-                                         heads, s->v_dim), a->k_tail, n, heads, s->tail_dim);
+    if (call->c->d.audit == 0 || !swa__stores(a)) return;
+    call->asked = swa__rows_hash(call->asked, a->k, n, s->n_kv_heads, s->head_dim);
+    call->asked = swa__rows_hash(call->asked, a->v, n, s->n_kv_heads, s->v_dim);
+    call->asked = swa__rows_hash(call->asked, a->k_tail, n, s->n_kv_heads, s->tail_dim);
 }
 
-/* The same, of one that is attention alone. */
+/* What is asked of a call that is attention alone, whose arrays are all the caller's. far: audit, and
+   pinned sinks have left the window of a query. */
+static swa__verdict swa__alone_check(const swa__call *call, int32_t n, int audit, int far) {
+    if ((n > 1 || audit > 0) && swa__tangled(&call->shape, &call->a, n))
+        return swa__no(SWA_ERR_ARG, SWA__TANGLED);
+    if (far && call->a.q.p != NULL && call->a.q_sink.p == NULL)
+        return swa__no(SWA_ERR_ARG, "q_sink: NULL, under audit, and sinks have left the window: q for "
+                                    "min(pos, n_sink+W-1), or q again where they keep their places");
+    return swa__yes();
+}
+
+/* swa__ring_call, of one that is attention alone. */
 static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_attn *attn,
                                      int phase, int part, int parts, swa__call *call) {
     const swa__verdict v = swa__ring_call(c, layer, attn, phase, part, parts, call);
@@ -16886,12 +16903,10 @@ static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_a
 
     for (i = v.status == SWA_OK ? swa__arrays_of(&call->shape, &call->a, arrays) : 0; i > 0; i--)
         if (swa__inside(c, arrays[i - 1])) return swa__no(SWA_ERR_ARG, SWA__INSIDE);
-    if (v.status == SWA_OK && (c->n_tokens > 1 || c->d.audit > 0)
-        && swa__tangled(&call->shape, &call->a, c->n_tokens))
-        return swa__no(SWA_ERR_ARG, SWA__TANGLED);
-    if (v.status == SWA_OK && c->d.audit > 0 && swa__stores(&call->a))
-        call->asked = swa__new_rows_hash(&call->shape, &call->a, c->n_tokens);
-    return v;
+    if (v.status != SWA_OK) return v;
+    return swa__alone_check(call, c->n_tokens, c->d.audit,
+                            c->d.audit > 0 && swa__sinks_far(&swa__layer_of(c, layer)->window,
+                                                             swa__step_last(c)));
 }
 
 SWA__COLD SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer,
@@ -16921,6 +16936,7 @@ SWA__COLD SWA_API const char *swa_attend_part_explain(const swa_cache *cache, in
         return "scratch: none was set, or too little for so many parts";
     if (swa__part_within(&call, phase, part, parts))
         return "this part's phase 1 of another layer was left out";
+    swa__ask_of_rows(&call);
     mine = swa__ticket_of(&call, parts);
     if (phase > 0
         && !(swa__tickets_there(&call, &mine, phase, part, parts)
@@ -16940,6 +16956,7 @@ SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *
     if (status == SWA_OK)
         status = swa__call_scratch(&call, c->scratch, c->scratch_bytes, parts);
     if (status != SWA_OK) return status;
+    swa__ask_of_rows(&call);
     return swa__part_run(&call, swa__phase, &call, phase, SWA_PHASES, part, parts);
 }
 
@@ -16978,9 +16995,10 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
 /* As swa__apart; but heads of a lone token may share numbers, since they are only read. */
 static int swa__kv_apart(int64_t token, int64_t head, const swa_shape *s, int32_t n, int dim) {
     const swa_in x = { NULL, token, head };
-    return dim == 0 || (token >= 0 && head >= 0 && swa__steps_ok(token, n)
-                        && swa__steps_ok(head, s->n_kv_heads)
-                        && (n <= 1 || swa__apart(x, n, s->n_kv_heads, dim)));
+    return dim == 0
+        || (token >= 0 && head >= 0
+            && (n > 1 ? swa__apart(x, n, s->n_kv_heads, dim)
+                      : swa__steps_ok(token, n) && swa__steps_ok(head, s->n_kv_heads)));
 }
 static int swa__kv_strides_ok(const swa_shape *s, const swa_kv *kv) {
     return swa__kv_apart(kv->k_token, kv->k_head, s, kv->n, s->head_dim)
@@ -17156,7 +17174,7 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     if (SWA__LISTS && r->audit > 1 && a->pick != NULL
         && !swa__lists_seen(a, s->n_kv_heads, &r->window, &run, &there))
         return swa__no(SWA_ERR_ARG, SWA__PICK_UNSEEN);
-    return swa__audit_attn(a, &r->window, r->n_tokens, r->pos + r->n_tokens - 1);
+    return swa__audit_attn(a, r->n_tokens, r->pos + r->n_tokens - 1);
 }
 
 /* A call over rows of the caller's, but for its scratch. */
@@ -17202,10 +17220,10 @@ static swa__verdict swa__attend_rows(const swa_rows *rows, const swa_attn *attn,
                                      swa__call *call) {
     const swa__verdict v = swa__rows_begin(rows, attn, parts, call);
 
-    if (v.status == SWA_OK && (rows->n_tokens > 1 || rows->audit > 0)
-        && swa__tangled(&call->shape, &call->a, rows->n_tokens))
-        return swa__no(SWA_ERR_ARG, SWA__TANGLED);
-    return v;
+    if (v.status != SWA_OK) return v;
+    return swa__alone_check(call, rows->n_tokens, rows->audit,
+                            rows->audit > 0 && swa__sinks_far(&rows->window,
+                                                              rows->pos + rows->n_tokens - 1));
 }
 
 /* As swa__call_scratch: slices for all parts have to be there, less room only splits nothing. */
@@ -18252,10 +18270,6 @@ SWA__COLD static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     a.pick_block = m->pick_block;
     a.pick_window = m->pick_window;
 
-    /* nothing is rotated, so that sinks have the q that there is: audit asks for it */
-    if (!naive && m->rope_dim == 0 && x->c->d.audit > 0
-        && swa__layer_of(x->c, x->layer)->window.n_sink > 0)
-        a.q_sink = a.q;
     /* an ordinary head has its rope part in q and K; only latents have it as a tail */
     if (heads || m->rope_dim == 0) return a;
     a.k_tail = swa__reads(x, SWA__A_KROPE, 0);
@@ -19191,8 +19205,7 @@ SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_inde
 
 /* What the calls' own checks of attention need: the index as queries over stored rows. The output
    is the scores or the lists, by which the phases of a call know each other. */
-SWA__COLD static swa__verdict swa__index_attn(const swa_index *ix, const swa_window *w,
-                                              swa_attn *a) {
+SWA__COLD static swa__verdict swa__index_attn(const swa_index *ix, swa_attn *a) {
     /* lists, scores or both; lists asked for (top) have a place (pick), and no other way round */
     memset(a, 0, sizeof *a);
     if (ix == NULL || ix->q.p == NULL) return swa__no(SWA_ERR_ARG, "no index, or q.p is NULL");
@@ -19219,7 +19232,6 @@ SWA__COLD static swa__verdict swa__index_attn(const swa_index *ix, const swa_win
 
     a->mode = SWA_ATTEND_STORED;
     a->q = ix->q;
-    if (w != NULL && w->n_sink > 0) a->q_sink = a->q; /* the one there is: audit asks for it */
     a->out.p = ix->score != NULL ? ix->score : (float *)(void *)ix->pick;
     a->compute = ix->compute;
     a->scale = 1.0f;
@@ -19255,7 +19267,6 @@ SWA__COLD static swa__verdict swa__index_call(swa__select *s, const swa_index *i
         return swa__no(SWA_ERR_OVERFLOW, "block: position / block is beyond int32");
 
     /* over what the checks have made for attention: no V, no scale, scratch of this section's */
-    memset(&s->call.a.q_sink, 0, sizeof s->call.a.q_sink);
     s->call.keys.shape = s->call.shape;
     s->call.geo.dv = s->call.geo.v_in_k = 1;
     s->call.geo.dvp = (int)swa__pad16(1);
@@ -19275,13 +19286,12 @@ SWA__COLD static swa__verdict swa__select_ring(const swa_cache *cache, int layer
                                                const swa_index *ix, int phase, int part, int parts,
                                                swa__select *s) {
     const swa__cache *c = swa__get(cache);
-    const swa__layer *l = c != NULL && layer >= 0 && layer < c->d.n_layers ? swa__layer_of(c, layer)
-                                                                           : NULL;
     swa_attn a;
-    swa__verdict v = swa__index_attn(ix, l != NULL ? &l->window : NULL, &a);
+    swa__verdict v = swa__index_attn(ix, &a);
 
     if (v.status != SWA_OK) return v;
-    if (l != NULL && l->shape.tail_dim > 0)
+    if (c != NULL && layer >= 0 && layer < c->d.n_layers
+        && swa__layer_of(c, layer)->shape.tail_dim > 0)
         return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
 
     v = swa__ring_call(c, layer, &a, phase, part, parts, &s->call);
@@ -19298,7 +19308,7 @@ SWA__COLD static swa__verdict swa__select_ring(const swa_cache *cache, int layer
 SWA__COLD static swa__verdict swa__select_own(const swa_rows *rows, const swa_index *ix, int parts,
                                               swa__select *s) {
     swa_attn a;
-    swa__verdict v = swa__index_attn(ix, rows != NULL ? &rows->window : NULL, &a);
+    swa__verdict v = swa__index_attn(ix, &a);
     int64_t last;
     int i;
 

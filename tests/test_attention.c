@@ -267,8 +267,6 @@ TEST_EACH_ISA(attention_pinned) {
             }
 }
 
-/* Where only the tail is rotated (MLA), pinned keys want another tail and the same q: q_sink_tail alone; q_sink alone
-   means the same tail. Each as if both were given, bit for bit. */
 /* Heads whose few keys are one block go together; sinks lie far in front of the window's tiles. */
 TEST_EACH_ISA(attention_pinned_heads_together) {
     at_case c = at_new(8, 8, 16, 16, 230);
@@ -277,6 +275,8 @@ TEST_EACH_ISA(attention_pinned_heads_together) {
     how.chunk = 1;
     both_ways(&c, &how);
 }
+/* Where only the tail is rotated (MLA), pinned keys want another tail and the same q: q_sink_tail alone; q_sink alone
+   means the same tail. Each as if both were given, bit for bit. */
 TEST_EACH_ISA(attention_pinned_by_half) {
     for (int half = 0; half < 2; half++)
         for (int n = 1; n <= 20; n += 19) {
@@ -1202,8 +1202,8 @@ TEST_EACH_ISA(attention_key_by_key) {
                 const int own = top >= rows;
                 for (int d = 0; d < MIX_D; d++) k[top * MIX_D + d] += 9 * q[d];
                 n_kv = mixed_segments(&ring, rows, k, tail, v, kv);
-                for (int tile = 0; tile < 2;
-                     tile++) { /* and in the order of tiles, which multiplies scales in before */
+                /* and in the order of tiles, which multiplies scales in before */
+                for (int tile = 0; tile < 2; tile++) {
                     for (int alone = 0; alone < 2; alone++) {
                         r.kv = kv + (alone && own);
                         r.n_kv = alone ? 1 : 2;
@@ -1283,7 +1283,6 @@ TEST(attention_scratch_of_large_calls) {
     }
 }
 
-/* More than 4 MB lie between the first row and the last: the library fetches such rows once more. */
 /* Rows of all heads of a token side by side, more than caches hold: heads take turns, where their scores and results
    of split keys have room; a ring's span among them, off its own grid, is read as ever. Any has the bits of each head's
    own rows. */
@@ -1356,6 +1355,7 @@ TEST_EACH_ISA(rows_of_heads_that_take_turns) {
         CHECK_BITS(out, want, all);
     }
 }
+/* More than 4 MB lie between the first row and the last: the library fetches such rows once more. */
 TEST_EACH_ISA(rows_far_apart_are_the_same_rows) {
     enum { N = 550, D = 32, APART = 2048, H = 4 };
     float *k = t_random(N * D, 1.0f), *v = t_random(N * D, 1.0f), *q = t_random(H * D, 2.0f),

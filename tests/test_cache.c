@@ -66,6 +66,15 @@ TEST(every_window_capacity_and_chunk_up_to_9) {
             }
 }
 
+/* ---- blobs ---- */
+
+/* A blob of a sequence, or of all (-1), and its bytes. */
+static unsigned char *saved(const swa_cache *c, int seq, size_t *bytes) {
+    unsigned char *blob = (unsigned char *)t_alloc(*bytes = swa_cache_save_bytes(c, seq));
+    CHECK_OK(swa_cache_save(c, seq, blob, *bytes));
+    return blob;
+}
+
 /* ---- worked examples of the source documents ---- */
 
 /* Position in each of the first n slots of sequence seq, -1 = empty. */
@@ -425,9 +434,7 @@ TEST(a_second_rewind_keeps_what_is_needed) {
     CHECK_OK(swa_cache_truncate(&t.kv, 0, 972)); /* layer 1 needs 969..971, and they are there */
     CHECK(swa_cache_first(&t.kv, 0, 1) <= 969);
     CHECK_OK(swa_cache_read(&t.kv, 0, 1, 969, 3, k, NULL));
-    n = swa_cache_save_bytes(&t.kv, 0);
-    blob = (unsigned char *)t_alloc(n);
-    CHECK_OK(swa_cache_save(&t.kv, 0, blob, n));
+    blob = saved(&t.kv, 0, &n);
     CHECK_OK(swa_cache_load(&t.kv, 1, blob, n));
     CHECK_OK(swa_cache_fork(&t.kv, 2, 0, -1));
     for (int seq = 0; seq < 3; seq++) {
@@ -922,9 +929,7 @@ static void blob_roundtrip(int isa, swa_type k, swa_type v, int64_t capacity) {
     CHECK_OK(swa_cache_reset(&a.kv, 1, 5, 0));
     CHECK_INT(toy_run(&a, 1, 5, 58, text, x), SWA_OK);
     CHECK_INT(toy_run(&b, 1, 0, 50, text, x), SWA_OK); /* b holds something else */
-    n = swa_cache_save_bytes(&a.kv, 1);
-    blob = (unsigned char *)t_alloc(n);
-    CHECK_OK(swa_cache_save(&a.kv, 1, blob, n));
+    blob = saved(&a.kv, 1, &n);
     CHECK_OK(swa_cache_load(&b.kv, 1, blob, n));
     CHECK_OK(swa_cache_load(&b.kv, 2, blob, n));
     CHECK_INT(swa_cache_end(&b.kv, 2), 63);
@@ -934,9 +939,7 @@ static void blob_roundtrip(int isa, swa_type k, swa_type v, int64_t capacity) {
         CHECK_INT(toy_run(&b, 1, 63 + i, 1, text, y + i * TOY_DIM), SWA_OK);
     }
     CHECK_BITS(x, y, 21 * TOY_DIM);
-    n = swa_cache_save_bytes(&a.kv, -1);
-    blob = (unsigned char *)t_alloc(n);
-    CHECK_OK(swa_cache_save(&a.kv, -1, blob, n));
+    blob = saved(&a.kv, -1, &n);
     CHECK_OK(swa_cache_load(&b.kv, -1, blob, n));
     CHECK_INT(swa_cache_end(&b.kv, 2), 0);
     CHECK_STATUS(swa_cache_load(&b.kv, 1, blob, n), SWA_ERR_BLOB);
@@ -1021,10 +1024,8 @@ TEST(impossible_states_are_refused) {
     CHECK_INT(toy_run(&t, 0, 0, 10, text, x), SWA_OK);
     before = (unsigned char *)t_alloc(t.bytes);
     for (int seq = 0; seq < 2; seq++) {
-        n[seq] = swa_cache_save_bytes(&t.kv, seq);
-        blob = (unsigned char *)t_alloc(n[seq]);
+        blob = saved(&t.kv, seq, &n[seq]);
         bad = (unsigned char *)t_alloc(n[seq] + 8);
-        CHECK_OK(swa_cache_save(&t.kv, seq, blob, n[seq]));
         CHECK_OK(swa_cache_load(&t.kv, seq, blob, n[seq])); /* no run to begin again any more */
         memcpy(before, t.mem, t.bytes);
         memcpy(bad, blob, n[seq]);
@@ -1063,15 +1064,12 @@ TEST(blobs_of_the_last_positions) {
     swa_cache_desc d = toy_desc(&w, 1, 1, 1);
     float x[20 * TOY_DIM], before[7 * TOY_DIM], k[7 * TOY_DIM];
     int64_t at[FIRST + 1];
-    unsigned char *blob, *again;
+    unsigned char *blob;
     size_t n;
     toy t;
     REQUIRE(toy_open(&t, &d));
     CHECK_INT(toy_run(&t, 0, 0, 20, text, x), SWA_OK);
-    n = swa_cache_save_bytes(&t.kv, 0);
-    blob = (unsigned char *)t_alloc(n);
-    again = (unsigned char *)t_alloc(n);
-    CHECK_OK(swa_cache_save(&t.kv, 0, blob, n));
+    blob = saved(&t.kv, 0, &n);
     CHECK_OK(swa_cache_read(&t.kv, 0, 0, 13, 7, before, NULL));
     memcpy(at, blob + HEAD, sizeof at);
     REQUIRE(at[START] == 0 && at[END] == 20);
@@ -1082,11 +1080,8 @@ TEST(blobs_of_the_last_positions) {
     CHECK_OK(swa_cache_load(&t.kv, 0, blob, n));
     CHECK_OK(swa_cache_read(&t.kv, 0, 0, INT64_MAX - 8, 7, k, NULL));
     CHECK_BITS(k, before, 7 * TOY_HEAD_DIM);
-    CHECK_OK(swa_cache_save(&t.kv, 0, again, n));
-    CHECK(memcmp(again, blob, n) == 0);
+    CHECK(memcmp(saved(&t.kv, 0, &n), blob, n) == 0);
 }
-/* A ring of 4 that says it begins later than the next token looks back, its rows cut to match, so that nothing but that
-   tells: loaded, the step after it would read slots that hold nothing. */
 /* Layers that share rows agree on the first of them; no sequence ends at the last position; of a blob of all sequences
    one that is too long is enough. */
 TEST(impossible_states_of_several) {
@@ -1107,9 +1102,7 @@ TEST(impossible_states_of_several) {
     put.k.p = put.v.p = t_random(10 * TOY_HEAD_DIM, 1.0f);
     CHECK_OK(swa_step_one(&kv, 0, 0, 10));
     CHECK_OK(swa_attend(&kv, 0, &put));
-    n = swa_cache_save_bytes(&kv, 0);
-    blob = (unsigned char *)t_alloc(n);
-    CHECK_OK(swa_cache_save(&kv, 0, blob, n));
+    blob = saved(&kv, 0, &n);
     CHECK_OK(swa_cache_load(&kv, 1, blob, n));
     memcpy(blob + HEAD + 8 * (FIRST + 1), &one, 8);
     sign(blob, n);
@@ -1118,9 +1111,7 @@ TEST(impossible_states_of_several) {
     d = toy_desc(&all, 1, 1, 2);
     d.max_context = 64;
     REQUIRE(toy_open(&t, &d));
-    n = swa_cache_save_bytes(&t.kv, 0);
-    blob = (unsigned char *)t_alloc(n);
-    CHECK_OK(swa_cache_save(&t.kv, 0, blob, n));
+    blob = saved(&t.kv, 0, &n);
     memcpy(blob + HEAD + 8 * START, &last, 8);
     memcpy(blob + HEAD + 8 * END, &last, 8);
     memcpy(blob + HEAD + 8 * FIRST, &last, 8);
@@ -1134,13 +1125,13 @@ TEST(impossible_states_of_several) {
             CHECK_OK(swa_cache_reset(&t.kv, seq, 0, 0));
             CHECK_INT(toy_run(&t, seq, 0, seq == longer ? 40 : 5, text, x), SWA_OK);
         }
-        n = swa_cache_save_bytes(&t.kv, -1);
-        blob = (unsigned char *)t_alloc(n);
-        CHECK_OK(swa_cache_save(&t.kv, -1, blob, n));
+        blob = saved(&t.kv, -1, &n);
         CHECK_STATUS(swa_cache_load(&small.kv, -1, blob, n), SWA_ERR_FULL);
         CHECK(swa_cache_end(&small.kv, 0) == 0 && swa_cache_end(&small.kv, 1) == 0);
     }
 }
+/* A ring of 4 that says it begins later than the next token looks back, its rows cut to match, so that nothing but that
+   tells: loaded, the step after it would read slots that hold nothing. */
 TEST(blobs_that_lack_a_needed_row_are_refused) {
     const swa_window w = swa_window_sliding(4);
     const size_t row = 2 * TOY_HEAD_DIM * sizeof(float), rows = HEAD + 8 * (FIRST + 1);
@@ -1151,10 +1142,8 @@ TEST(blobs_that_lack_a_needed_row_are_refused) {
     toy t;
     REQUIRE(toy_open(&t, &d));
     CHECK_INT(toy_run(&t, 0, 0, 10, text, x), SWA_OK);
-    n = swa_cache_save_bytes(&t.kv, 0);
-    blob = (unsigned char *)t_alloc(n);
+    blob = saved(&t.kv, 0, &n);
     bad = (unsigned char *)t_alloc(n);
-    CHECK_OK(swa_cache_save(&t.kv, 0, blob, n));
     REQUIRE(n == rows + (size_t)(10 - swa_cache_first(&t.kv, 0, 0)) * row + 8);
     for (int64_t first = swa_cache_first(&t.kv, 0, 0); first <= 10; first++) {
         const size_t left = (size_t)(10 - first) * row, length = rows + left + 8;
@@ -1180,9 +1169,7 @@ TEST(blobs_of_another_geometry_are_refused) {
     toy t;
     REQUIRE(toy_open(&t, &from));
     CHECK_INT(toy_run(&t, 0, 0, 20, text, x), SWA_OK);
-    n = swa_cache_save_bytes(&t.kv, 0);
-    blob = (unsigned char *)t_alloc(n);
-    CHECK_OK(swa_cache_save(&t.kv, 0, blob, n));
+    blob = saved(&t.kv, 0, &n);
     for (int i = 0; i < 16; i++) {
         swa_status want = i == 0 || (i > 8 && i < 12) || i > 13 ? SWA_OK : SWA_ERR_BLOB;
         to = from;
@@ -1229,9 +1216,7 @@ static void check_move(const swa_cache_desc *from, const swa_cache_desc *to, int
         w = n - at < 37 ? n - at : 37;
         if (!CHECK_INT(toy_run(&a, 1, start + at, w, one_text, x), SWA_OK)) return;
     }
-    bytes = swa_cache_save_bytes(&a.kv, 1);
-    blob = (unsigned char *)t_alloc(bytes);
-    CHECK_OK(swa_cache_save(&a.kv, 1, blob, bytes));
+    blob = saved(&a.kv, 1, &bytes);
     CHECK_STATUS(swa_cache_load(&b.kv, 0, blob, bytes), want);
     CHECK_STATUS(swa_cache_copy(&b.kv, 1, &a.kv, 1, -1), want);
     for (int seq = 0; seq < 2; seq++) {

@@ -839,6 +839,12 @@ static void misuse_strides(swa_cache *c, swa_attn ok) {
         ACCEPT(swa_attend, (c, 0, &a));
     }
 }
+/* The inputs of a call, one by one. */
+enum { INPUTS = 7 };
+static swa_in *input(swa_attn *a, int i) {
+    swa_in *const ins[INPUTS] = { &a->q, &a->q_sink, &a->q_tail, &a->q_sink_tail, &a->k, &a->k_tail, &a->v };
+    return ins[i];
+}
 /* Each array of a call by itself has strides that are none, all others are packed. V is wider than K. */
 static void misuse_stride_of_each(void) {
     enum { N = 3, TAIL = 2, V = DIM + 2 };
@@ -868,27 +874,25 @@ static void misuse_stride_of_each(void) {
     ok.out.p = t_floats(N * HEADS * V);
     CHECK_OK(swa_step_one(&c, 0, 0, N));
     ACCEPT(swa_attend, (&c, 0, &ok));
-    for (int which = 0; which < 7; which++) { /* in the cache's memory */
+    for (int which = 0; which < INPUTS; which++) { /* in the cache's memory */
         swa_attn a = ok;
-        swa_in *const ins[7] = { &a.q, &a.q_sink, &a.q_tail, &a.q_sink_tail, &a.k, &a.k_tail, &a.v };
         t_label("array %d within the cache", which);
-        ins[which]->p = (const float *)c.mem_;
+        input(&a, which)->p = (const float *)c.mem_;
         REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
     }
     for (int i = 0; i < 6; i++)
-        for (int which = 0; which < 8; which++) {
+        for (int which = 0; which <= INPUTS; which++) {
             swa_attn a = ok;
-            swa_in *const ins[7] = { &a.q, &a.q_sink, &a.q_tail, &a.q_sink_tail, &a.k, &a.k_tail, &a.v };
-            const int dims[8] = { DIM, DIM, TAIL, TAIL, DIM, TAIL, V, V };
+            const int dims[INPUTS + 1] = { DIM, DIM, TAIL, TAIL, DIM, TAIL, V, V };
             swa_in x = odd[i];
             if (i >= 4) { /* heads, or tokens, that share a number */
                 x.head = dims[which] - (i == 4);
                 x.token = HEADS * dims[which] - (i == 5);
             }
             t_label("strides %d of array %d", i, which);
-            if (which < 7) {
-                ins[which]->token = x.token;
-                ins[which]->head = x.head;
+            if (which < INPUTS) {
+                input(&a, which)->token = x.token;
+                input(&a, which)->head = x.head;
             } else {
                 a.out.token = x.token;
                 a.out.head = x.head;
@@ -1094,10 +1098,9 @@ static void misuse_rows_of_no_matter(void) {
     a.q.p = q;
     a.q_tail.p = w.x;
     a.k.p = k;
-    a.k_tail.p = k + DIM - 2;
+    a.k_tail.p = w.x + 8;
     a.out.p = t_out;
     a.mode = SWA_STORE_ONLY;
-    a.k_tail.p = w.x + 8;
     CHECK_OK(swa_attend(&c, 0, &a));
     a.mode = SWA_ATTEND_STORED;
     a.k_tail.p = k; /* of an older step */
@@ -1615,7 +1618,6 @@ static void misuse_phase_fields(void) {
     ACCEPT(swa_attend_part, (&w.kv, 0, &w.attn, 1, 0, 1));
     ACCEPT(swa_attend, (&w.kv, 1, &w.attn));
 }
-/* Phase 1 by other parts than phase 0, with a part left out, or with other scratch. */
 /* A call that has all there is. */
 static swa_attn attn_of_all(const float *x, float *y, float *out, const int32_t *list, const swa_window *near) {
     swa_attn ok;
@@ -1660,6 +1662,7 @@ static void misuse_phase_fields_of_all(void) {
     swa_cache_desc d = w.desc;
     swa_cache c;
     swa_attn ok, a;
+    int i;
     t_label("phase 1 with one field changed");
     d.windows = &win;
     d.n_windows = d.n_layers = 1;
@@ -1674,31 +1677,15 @@ static void misuse_phase_fields_of_all(void) {
         ACCEPT(swa_attend_part, (&c, 0, &ok, 0, 0, 1));                                                                \
         a = ok;                                                                                                        \
         change;                                                                                                        \
-        t_label("phase 1 with %s", #change);                                                                           \
+        t_label("phase 1 with %s, input %d", #change, i);                                                              \
         CHECK(swa_attend_explain(&c, 0, &a) == NULL);                                                                  \
         REFUSE(swa_attend_part, (&c, 0, &a, 1, 0, 1), SWA_ERR_ORDER);                                                  \
     } while (0)
-    DIFFER(a.q.p++);
-    DIFFER(a.q.token = 20);
-    DIFFER(a.q.head = 6);
-    DIFFER(a.q_tail.p++);
-    DIFFER(a.q_tail.token = 20);
-    DIFFER(a.q_tail.head = 6);
-    DIFFER(a.q_sink.p++);
-    DIFFER(a.q_sink.token = 20);
-    DIFFER(a.q_sink.head = 6);
-    DIFFER(a.q_sink_tail.p++);
-    DIFFER(a.q_sink_tail.token = 20);
-    DIFFER(a.q_sink_tail.head = 6);
-    DIFFER(a.k.p++);
-    DIFFER(a.k.token = 20);
-    DIFFER(a.k.head = 6);
-    DIFFER(a.k_tail.p++);
-    DIFFER(a.k_tail.token = 20);
-    DIFFER(a.k_tail.head = 6);
-    DIFFER(a.v.p++);
-    DIFFER(a.v.token = 20);
-    DIFFER(a.v.head = 6);
+    for (i = 0; i < INPUTS; i++) {
+        DIFFER(input(&a, i)->p++);
+        DIFFER(input(&a, i)->token = 20);
+        DIFFER(input(&a, i)->head = 6);
+    }
     DIFFER(a.out.p++);
     DIFFER(a.out.token = 20);
     DIFFER(a.out.head = 6);
@@ -1722,6 +1709,7 @@ static void misuse_phase_fields_of_all(void) {
     DIFFER(a.mode = SWA_ATTEND);
 #undef DIFFER
 }
+/* Phase 1 by other parts than phase 0, with a part left out, or with other scratch. */
 static void misuse_rows_parts(const swa_attn *a) {
     swa_kv kv[2];
     swa_rows r = good_rows(kv);

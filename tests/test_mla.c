@@ -709,6 +709,25 @@ TEST_EACH_ISA(ragged_batches) {
             }
         }
 }
+/* A chunk at `from` of a sequence that began at `start`, by AUTO: the bits of the path that swa_mla_choose names of so
+   many cached rows, which comes back; AUTO: something failed. */
+static swa_mla_path auto_is_named(const setup *s, const float *x, int n, int start, int from, int chunk, int cached) {
+    const swa_mla_path path = swa_mla_choose(&s->m, cached, chunk, NULL), paths[2] = { SWA_MLA_AUTO, path };
+    float *out[2];
+    for (int i = 0; i < 2; i++) {
+        rig r;
+        out[i] = t_floats(n * 40);
+        if (!rig_open(&r, s, SWA_MLA_ABSORBED, n)) return SWA_MLA_AUTO;
+        CHECK_OK(swa_cache_reset(&r.cache, 0, start, 0));
+        if (!rig_run(&r, x, n, start, from, from, out[i])) return SWA_MLA_AUTO;
+        r.s.m.path = paths[i];
+        if (!rig_scratch(&r, swa_mla_scratch_bytes(&r.s.m, &r.desc, n, 1))) return SWA_MLA_AUTO;
+        if (!rig_run(&r, x, n, from, from + chunk, chunk, out[i])) return SWA_MLA_AUTO;
+    }
+    t_label("%d cached, %d new: %s", cached, chunk, path_name((int)path));
+    CHECK_BITS(out[0] + from * 40, out[1] + from * 40, chunk * 40);
+    return path;
+}
 TEST(auto_takes_the_named_path) {
     const int n = 60;
     setup s;
@@ -716,24 +735,10 @@ TEST(auto_takes_the_named_path) {
     make_block(&s, 40, 4, 24, 64, 16, 8, 16);
     make_weights(&s, &w, SWA_F32, 0, 0);
     s.max_context = n;
-    const size_t total = (size_t)(n * 40);
-    const float *x = normal(total, 1.0);
+    const float *x = normal((size_t)(n * 40), 1.0);
     for (int chunk = 1; chunk < 30; chunk += 7)
-        for (int from = chunk; from + chunk < n; from += 10) {
-            float *a = t_floats(total), *b = t_floats(total);
-            rig r, q;
-            const swa_mla_path path = swa_mla_choose(&s.m, from, chunk, NULL);
-            if (!rig_open(&r, &s, SWA_MLA_ABSORBED, n) || !rig_open(&q, &s, SWA_MLA_ABSORBED, n)) return;
-            if (!rig_run(&r, x, n, 0, from, from, a) || !rig_run(&q, x, n, 0, from, from, a)) return;
-            q.s.m.path = path;
-            r.s.m.path = SWA_MLA_AUTO;
-            if (!rig_scratch(&r, swa_mla_scratch_bytes(&r.s.m, &r.desc, n, 1))) return;
-            if (!rig_scratch(&q, swa_mla_scratch_bytes(&q.s.m, &q.desc, n, 1))) return;
-            if (!rig_run(&r, x, n, from, from + chunk, chunk, a)) return;
-            if (!rig_run(&q, x, n, from, from + chunk, chunk, b)) return;
-            t_label("%d cached, %d new: %s", from, chunk, path_name((int)path));
-            CHECK_BITS(a + (size_t)from * 40, b + (size_t)from * 40, (size_t)chunk * 40);
-        }
+        for (int from = chunk; from + chunk < n; from += 10)
+            if (!CHECK(auto_is_named(&s, x, n, 0, from, chunk, from) != SWA_MLA_AUTO)) return;
 }
 /* Of cached rows those count that a run can see: pinned sinks too, and none from before the sequence's start. */
 TEST(auto_counts_what_is_there) {
@@ -750,24 +755,7 @@ TEST(auto_counts_what_is_there) {
         s.window = swa_window_sinks(20, 8);
         s.max_rollback = 40;
         const float *x = normal((size_t)(n * 40), 1.0);
-        for (int chunk = 9; chunk < 17; chunk++) {
-            float *a = t_floats(n * 40), *b = t_floats(n * 40);
-            const swa_mla_path path = swa_mla_choose(&s.m, cached, chunk, NULL);
-            rig r, q;
-            if (!rig_open(&r, &s, SWA_MLA_ABSORBED, n) || !rig_open(&q, &s, SWA_MLA_ABSORBED, n)) return;
-            CHECK_OK(swa_cache_reset(&r.cache, 0, start, 0));
-            CHECK_OK(swa_cache_reset(&q.cache, 0, start, 0));
-            if (!rig_run(&r, x, n, start, from, from, a) || !rig_run(&q, x, n, start, from, from, a)) return;
-            q.s.m.path = path;
-            r.s.m.path = SWA_MLA_AUTO;
-            if (!rig_scratch(&r, swa_mla_scratch_bytes(&r.s.m, &r.desc, n, 1))) return;
-            if (!rig_scratch(&q, swa_mla_scratch_bytes(&q.s.m, &q.desc, n, 1))) return;
-            if (!rig_run(&r, x, n, from, from + chunk, chunk, a)) return;
-            if (!rig_run(&q, x, n, from, from + chunk, chunk, b)) return;
-            t_label("way %d, %d new: %s", way, chunk, path_name((int)path));
-            CHECK_BITS(a + from * 40, b + from * 40, chunk * 40);
-            paths |= 1 << path;
-        }
+        for (int chunk = 9; chunk < 17; chunk++) paths |= 1 << auto_is_named(&s, x, n, start, from, chunk, cached);
         CHECK_INT(paths, 1 << SWA_MLA_NAIVE | 1 << SWA_MLA_ABSORBED);
     }
 }

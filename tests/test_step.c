@@ -836,8 +836,6 @@ TEST(a_change_ends_the_step) {
             CHECK_OK(swa_step_one(&t.kv, 0, swa_cache_end(&t.kv, 0), 1));
         }
 }
-/* A batch is begun by one call. Begun sequence by sequence, with no layer called in between, it is refused: the rows of
-   all would be taken for the last one's. Sequences begun again, taken back, or called in a layer are all right. */
 /* Layers that were called by parts have been called, whatever comes next: another sequence's step is no batch in
    pieces. */
 TEST(a_step_by_parts_and_another_sequence) {
@@ -852,6 +850,8 @@ TEST(a_step_by_parts_and_another_sequence) {
         for (int seq = 0; seq < 2; seq++) CHECK_INT(toy_run(&t, seq, 4 * parts, 4, text, x), SWA_OK);
     }
 }
+/* A batch is begun by one call. Begun sequence by sequence, with no layer called in between, it is refused: the rows of
+   all would be taken for the last one's. Sequences begun again, taken back, or called in a layer are all right. */
 TEST(a_batch_begun_in_pieces) {
     const swa_window w = swa_window_sliding(9);
     swa_cache_desc d = toy_desc(&w, 1, 2, 3);
