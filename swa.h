@@ -954,7 +954,8 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
      mla.pick = list; mla.pick_token = mla.pick_n = index.top;      // set for each step
      mla.pick_block = index.block;        // swa_attn, lists > 1: pick_token *= lists, pick_head = top
      if (swa_mla_forward(&kv, l, &mla, h, out) != SWA_OK) return 1;
-   DeepSeek's index q reads c_q, which the host computes for it: W_DQ, q_norm.
+   DeepSeek's index q reads c_q, which the host computes for it (W_DQ, q_norm) and gives to the
+   block, which then does not: mla.c_q.
      score(t, list, k) = sum over the list's heads h of w[t][h] * max(q[t][h] . k, 0)
    one FMA chain over the heads in their order, for each key that swa_visible() shows t. An entry of
    a list is `block` positions from a multiple of block on; its score is the largest of its visible
@@ -1152,6 +1153,9 @@ typedef struct {
     int64_t  pick_token;
     int32_t  pick_n, pick_block;
     const swa_window *pick_window;
+    const float *c_q;                /* [n_tokens][q_lora_rank] behind q_norm, where the host has it
+                                        (for an index): w_dq and q_norm are not read then, w_dq may
+                                        be NULL. Set it for each step. NULL = computed from h     */
     /* Every product, instead of ours (BLAS); OPAQUE weights need it. Called by several parts at a
        time, each with its own outputs. NULL = ours. */
     void   (*gemm)(void *user, const swa_gemm *product);
@@ -17491,6 +17495,7 @@ SWA__COLD static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weig
     else t[SWA__W_UQK].heads = 0;
     if (uvo) t[SWA__W_UV].heads = t[SWA__W_O].heads = 0;
     else t[SWA__W_UVO].heads = 0;
+    if (m->c_q != NULL) t[SWA__W_DQ].heads = 0;
     for (i = 0; i < SWA__WEIGHTS; i++)
         if (t[i].rows == 0) t[i].heads = 0;
 }
@@ -17637,8 +17642,8 @@ SWA__COLD static swa__verdict swa__mla_numbers_check(const swa_mla *m) {
     /* a NaN, too, is not >= 0 */
     if (!(m->eps >= 0.0f) || !swa__finite(m->eps))
         return swa__no(SWA_ERR_ARG, "eps: below 0, or not finite");
-    if ((m->q_norm != NULL || m->w_dq.p != NULL) && m->q_lora_rank == 0)
-        return swa__no(SWA_ERR_ARG, "w_dq or q_norm without q_lora_rank");
+    if ((m->q_norm != NULL || m->w_dq.p != NULL || m->c_q != NULL) && m->q_lora_rank == 0)
+        return swa__no(SWA_ERR_ARG, "w_dq, q_norm or c_q without q_lora_rank");
     if (m->freq != NULL && !swa__freq_ok(m->freq, m->rope_dim / 2))
         return swa__no(SWA_ERR_ARG, "freq: below 0, NaN, or above a turn a token: inverse "
                                     "frequencies, base^(-2i/rope)");
@@ -17863,6 +17868,8 @@ SWA__COLD static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned 
     x->fits = 1;
     if (m->q_lora_rank > 0) swa__mla_array(x, SWA__A_CQ, 1, m->q_lora_rank);
     else x->a[SWA__A_CQ] = x->a[SWA__A_H];
+    /* its place stays free: one scratch serves calls with c_q and without */
+    if (m->c_q != NULL) x->a[SWA__A_CQ].in = m->c_q;
     swa__mla_array(x, SWA__A_CKV, 1, m->kv_lora_rank);
     swa__mla_array(x, SWA__A_KROPE, 1, m->rope_dim);
     swa__mla_array(x, SWA__A_Q, heads, dk);
@@ -18085,7 +18092,7 @@ static void swa__mla_norms(const swa__mla *x) {
             if (run->parents != NULL) pos = run->pos + swa__depth(run->parents, node);
             swa__mla_angles_make(x, 0, t, pos);
             if (x->sinks) swa__mla_angles_make(x, 1, t, swa__min64(pos, x->m->sink_pos));
-            swa__mla_norm(x, SWA__A_CQ, t, x->m->q_norm);
+            if (x->m->c_q == NULL) swa__mla_norm(x, SWA__A_CQ, t, x->m->q_norm);
             swa__mla_norm(x, SWA__A_CKV, t, x->m->kv_norm);
             swa__mla_rotate(x, swa__mla_angles(x, 0, t),
                             x->a[SWA__A_KROPE].out + t * x->m->rope_dim);
@@ -18511,7 +18518,8 @@ static uint64_t swa__mla_hash(const swa__mla *x) {
     const swa_mla *m = x->m;
     const void *const arrays[] = { x->a[SWA__A_H].in, x->a[SWA__A_OUT].out, m->w_dq.p, m->w_uq.p,
                                    m->w_qr.p, m->w_dkv.p, m->w_kr.p, m->w_uk.p, m->w_uv.p, m->w_o.p,
-                                   m->w_uqk.p, m->w_uvo.p, m->q_norm, m->kv_norm, m->freq };
+                                   m->w_uqk.p, m->w_uvo.p, m->q_norm, m->kv_norm, m->freq,
+                                   m->c_q };
     const int64_t numbers[] = { (int64_t)m->pairs, m->sink_pos,
                                 (int64_t)swa__double_bits(m->rope_mscale),
                                 (int64_t)swa__bits_of(m->eps) };
@@ -18540,7 +18548,8 @@ SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, i
     x->parts = parts;
     if (!swa__mla_carve(x, c->n_tokens, parts, NULL)) return swa__no(SWA_ERR_OVERFLOW, "scratch");
     if (c->scratch_bytes < x->bytes) return swa__no(SWA_ERR_MEMORY, SWA__MLA_SCRATCH);
-    if (swa__inside(c, h) || swa__inside(c, out)) return swa__no(SWA_ERR_ARG, SWA__INSIDE);
+    if (swa__inside(c, h) || swa__inside(c, out) || swa__inside(c, x->m->c_q))
+        return swa__no(SWA_ERR_ARG, SWA__INSIDE);
     if (h != out && swa__touch(h, bytes, out, bytes))
         return swa__no(SWA_ERR_ARG, "out: runs into h, and is not h");
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);

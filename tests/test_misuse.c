@@ -2082,6 +2082,7 @@ static int spoil_mla(swa_mla *m, int i, swa_status *want) {
     case 53: m->freq = a_period; return 1;
     case 54: m->w_o.stride = INT64_MAX; *want = SWA_ERR_OVERFLOW; return 1;
     case 55: m->w_uk.stride = ((int64_t)1 << 62) + 4; *want = SWA_ERR_OVERFLOW; return 1;   /* times 4 bytes: 16 */
+    case 56: m->c_q = w.x; return 1;                         /* of which rank? */
     default: return 0;
     }
     /* clang-format on */
@@ -2183,31 +2184,36 @@ static void no_gemm(void *user, const swa_gemm *product) { (void)user, (void)pro
 static void no_rows(void *user, const swa_matrix *of, int64_t row, int32_t n, float *to) {
     (void)user, (void)of, (void)row, (void)n, (void)to;
 }
-/* A block that has all there is; phase 1 then differs in one field alone. */
+/* A block that has all there is, its weights in x [400]. */
+static swa_mla whole_mla(const float *x) {
+    static const double freqs[2] = { 1.0, 0.5 };
+    swa_mla m = good_mla();
+    m.q_lora_rank = 4;
+    m.w_dq.p = x;
+    m.w_uq.p = x + 40;
+    m.w_qr.p = x + 80;
+    m.w_dkv.p = x + 120;
+    m.w_kr.p = x + 160;
+    m.w_uk.p = x + 200;
+    m.w_uv.p = x + 250;
+    m.w_o.p = x + 290;
+    m.q_norm = x + 360;
+    m.kv_norm = x + 370;
+    m.eps = 1e-5f;
+    m.sink_pos = 4;
+    m.freq = freqs;
+    return m;
+}
+/* Phase 1 differs in one field alone. */
 static void misuse_mla_fields(void) {
     enum { N = 3 };
-    static const double freqs[2] = { 1.0, 0.5 };
     const swa_window win = swa_window_sinks(4, 1);
     const float *h = t_random(99, 1.0f), *x = t_random(400, 1.0f);
-    float *out = t_floats(99);
+    float *out = t_floats(99), *room;
     swa_cache_desc d = w.desc;
     swa_cache c;
-    swa_mla ok = good_mla(), m;
+    swa_mla ok = whole_mla(x), m;
     size_t bytes;
-    ok.q_lora_rank = 4;
-    ok.w_dq.p = x;
-    ok.w_uq.p = x + 40;
-    ok.w_qr.p = x + 80;
-    ok.w_dkv.p = x + 120;
-    ok.w_kr.p = x + 160;
-    ok.w_uk.p = x + 200;
-    ok.w_uv.p = x + 250;
-    ok.w_o.p = x + 290;
-    ok.q_norm = x + 360;
-    ok.kv_norm = x + 370;
-    ok.eps = 1e-5f;
-    ok.sink_pos = 4;
-    ok.freq = freqs;
     d.windows = &win;
     d.n_windows = d.n_layers = 1;
     d.shape = swa_mla_shape(&ok, 0);
@@ -2218,7 +2224,8 @@ static void misuse_mla_fields(void) {
         }
         if (!t_cache_new(&c, &d, 1)) return;
         bytes = swa_mla_scratch_bytes(&ok, &d, N, 1);
-        CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
+        room = (float *)t_alloc(bytes);
+        CHECK_OK(swa_cache_set_scratch(&c, room, bytes));
         CHECK_OK(swa_step_one(&c, 0, 0, N));
 #define DIFFER(change)                                                                                                 \
     do {                                                                                                               \
@@ -2251,7 +2258,11 @@ static void misuse_mla_fields(void) {
         DIFFER(m.rope_mscale = 1.5);
         DIFFER(m.scale = 0.25);
         DIFFER(m.compute = SWA_BF16);
+        DIFFER(m.c_q = x);
 #undef DIFFER
+        m = ok;
+        m.c_q = room;
+        REFUSE(swa_mla_forward, (&c, 0, &m, h, out), SWA_ERR_ARG); /* where the block writes its own */
     }
 }
 /* What is just legal of a block, and what just not. */

@@ -1001,6 +1001,52 @@ TEST(gemm_hook) {
     CHECK(log.calls > 100);
     CHECK(!log.bad);
 }
+/* c_q that the host has computed as the block does: the same bits, W_DQ and its norm are not asked for, and the scratch
+   that was sized without it serves. */
+TEST(c_q_of_the_host) {
+    enum { N = 20, HIDDEN = 40, RANK = 24 };
+    const float *h = normal(N * HIDDEN, 1.0);
+    float *c_q = t_floats(N * RANK), *want = t_floats(N * HIDDEN), *out = t_floats(N * HIDDEN);
+    swa_run run = t_run(0, 0, N);
+    swa_gemm p;
+    setup s;
+    masters w;
+    hook_log log = { 0, 0 };
+    rig r;
+    int calls;
+    make_block(&s, HIDDEN, 4, RANK, 32, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.max_context = N;
+    s.m.gemm = hook;
+    s.m.user = &log;
+    memset(&p, 0, sizeof p);
+    p.n = N;
+    p.n_in = HIDDEN;
+    p.n_out = RANK;
+    p.x = h;
+    p.x_stride = HIDDEN;
+    p.w = s.m.w_dq;
+    p.w.stride = HIDDEN;
+    p.y = c_q;
+    p.y_stride = RANK;
+    hook(&log, &p);
+    CHECK_OK(swa_rmsnorm(c_q, c_q, s.m.q_norm, N, RANK, s.m.eps));
+    for (int path = 0; path < N_PATHS; path++)
+        for (s.parts = 1; s.parts <= 3; s.parts += 2) {
+            t_label("%s, %d parts", path_name(path), s.parts);
+            log.calls = 0;
+            if (!rig_open(&r, &s, path, N) || !rig_step(&r, &run, 1, h, want)) return;
+            calls = log.calls;
+            CHECK_OK(swa_cache_reset(&r.cache, 0, 0, 0));
+            r.s.m.w_dq = matrix(NULL);
+            r.s.m.q_norm = NULL;
+            r.s.m.c_q = c_q;
+            log.calls = 0;
+            if (!rig_step(&r, &run, 1, h, out)) return;
+            CHECK(log.calls < calls);
+            CHECK_BITS(out, want, N * HIDDEN);
+        }
+}
 
 /* ---- weights that only the host can read ---- */
 
