@@ -117,10 +117,15 @@
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
 
+   WHAT HAS TO STAY: of the caller's memory the library keeps, beside mem and scratch, the parents
+   of a tree until the commit, and swa_plan its arrays; a desc's arrays are copied by init; those of
+   a call are read until it returns, or the last part of its last phase. Strings are ASCII constants.
+
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
-   (dllexport ...; without it gcc -O2 -shared -fPIC exports all, but under -fvisibility=hidden),
-   SWA_NODISCARD (empty: no warning where a status is not looked at; to gcc a (void) is no look),
-   SWA_NO_OPENMP, SWA_HEADER_FILENAME.
+   (__attribute__((visibility("default"))), __declspec(dllexport) ...; without it gcc -O2 -shared
+   -fPIC exports all, but under -fvisibility=hidden; from other languages: examples/hosts/
+   bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void) is
+   no look; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
    To leave out, where the implementation stands; of 503 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 82, SWA_NO_MLA (the
@@ -169,7 +174,7 @@
 #    define SWA_NODISCARD
 #  endif
 #endif
-#define SWA_CHECKED SWA_API SWA_NODISCARD
+#define SWA_CHECKED SWA_NODISCARD SWA_API /* in this order: [[nodiscard]] comes first           */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -279,7 +284,7 @@ enum {
      ... of Gemma 3 (EmbeddingGemma), which sees |q-k| < W       swa_window_symmetric(W-1)
      "0 or absent means full attention": test for it and use swa_window_causal(); sliding(0) is
      invalid on purpose. */
-typedef struct {
+typedef struct swa_window {
     int     kind;          /* private; set by the constructors                                    */
     int32_t n_sink;        /* positions 0..n_sink-1 stay visible to every later query
                               (StreamingLLM); may be set                                          */
@@ -326,7 +331,7 @@ SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k);
      BlockDiagonalMask                q_pos0 = 0,     k_pos0 = 0, flash(-1, -1)
    mistral-inference, chunk of n tokens at position p over a ring of W: q_pos0 = p,
    k_pos0 = p-min(p,W), n_k = min(p,W)+n: columns run sequence by sequence, cache then chunk. */
-typedef struct {
+typedef struct swa_mask_desc {
     swa_window window;
     const int64_t *q_pos0, *k_pos0;   /* [n_blocks]; NULL = all 0                                 */
     const int32_t *n_q, *n_k;         /* [n_blocks]                                               */
@@ -374,7 +379,7 @@ SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512
 /* A K row is [head_dim | tail_dim], the tail with a type of its own (MLA's rope part). v_in_k: V is
    the first v_dim numbers of K, nothing is stored twice (MLA: head_dim = v_dim = kv_lora_rank,
    tail_dim = rope); swa_attn.v is not looked at then, whatever it is. */
-typedef struct {
+typedef struct swa_shape {
     int n_heads, n_kv_heads;      /* query heads, KV heads; both required, n_heads a multiple of
                                      n_kv_heads. Head h reads KV head h / (n_heads/n_kv_heads)    */
     int head_dim;                 /* numbers of a K row and of q, without the tail. Each of these
@@ -383,7 +388,7 @@ typedef struct {
     int tail_dim, v_in_k;         /* 0 = no tail, V apart                                         */
 } swa_shape;
 /* What rows are stored as: k 0 = F32; v, tail 0 = as k. */
-typedef struct { swa_type k, v, tail; } swa_types;
+typedef struct swa_types { swa_type k, v, tail; } swa_types;
 /* Layers that share rows (Gemma 3n and 4, a drafter's layers): a layer with kv_layer[l] != l has
    query heads and a window of its own, and reads, finds stored or stores the other layer's rows.
    Readers may be left out of a step, for all of its sequences (one that is forgotten is not
@@ -397,7 +402,7 @@ typedef struct { swa_type k, v, tail; } swa_types;
        start helps.
      * For any number of tokens: each is given the same k and v, and the last one to be called
        stores them (SWA_ATTEND), all before it do not (SWA_ATTEND_NO_STORE). */
-typedef struct {
+typedef struct swa_cache_desc {
     swa_shape shape;              /* of every layer; or, where layers differ, ...                 */
     const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes].
                                      Both: ARG                                                    */
@@ -470,7 +475,7 @@ typedef struct {
 /* All state lives in mem, which stays where it is: calls on memory that was moved (realloc) or used
    for something else are ARG. A copy of this is an alias. Nothing to destroy: free mem and scratch,
    and call no more. */
-typedef struct { void *mem_; } swa_cache;
+typedef struct swa_cache { void *mem_; } swa_cache;
 
 /* What is wrong with a desc, by its field; NULL = nothing (init looks at mem, too). *layer (may be
    NULL): the first layer that is wrong; -1: not one layer's fault, or an entry of windows, types. */
@@ -575,7 +580,7 @@ SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chun
    first, or where reset said. Anything else is SWA_ERR_ORDER, unless a step that died halfway is
    begun again at its own position, or rewind says that it is meant: then, in both cases, positions
    from pos on are forgotten first, exactly or with SWA_ERR_LOST. */
-typedef struct {
+typedef struct swa_run {
     int     seq;
     int32_t n;
     int64_t pos;
@@ -664,7 +669,7 @@ SWA_API const char *swa_cache_commit_explain(const swa_cache *cache, int seq, co
    has room for it; after the last chunk steps of decode runs alone go on. A begin that was refused
    has used its chunk up: keep a copy of the plan to try it again. Arrays are yours and must outlive
    the plan; a copy of it points to the same ones. */
-typedef struct {
+typedef struct swa_plan {
     const int     *seqs;      /* [n_seqs]; NULL = 0, 1, 2, ...                                    */
     const int64_t *start;     /* [n_seqs] first position; NULL = 0                                */
     const int32_t *lens;      /* [n_seqs] prompt lengths, 0 allowed                               */
@@ -690,8 +695,8 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
    is wrong), unless both arrays begin at one place, or are k, v and k_tail, or q and q_tail, of
    the same strides, and share numbers of one token alone (of one head's rows: V may be a part of
    K's row, and not run from one head into the next). */
-typedef struct { const float *p; int64_t token, head; } swa_in;
-typedef struct { float *p; int64_t token, head; } swa_out;
+typedef struct swa_in { const float *p; int64_t token, head; } swa_in;
+typedef struct swa_out { float *p; int64_t token, head; } swa_out;
 typedef enum {
     SWA_ATTEND = 0,         /* attend to the ring and the new rows, then store them               */
     SWA_STORE_ONLY,         /* store k and v (v_in_k: k); of the rest only compute is looked at   */
@@ -748,7 +753,7 @@ typedef enum {
    want head_dim even, v_dim that fills multiples of 64 and no tail, or it is as without them.
    AVX2, and AVX-512 without fast pairs, want a head_dim of whole fours and no tail.
    swa_compute_fastest() tells which of the first three to take for prefill. */
-typedef struct {
+typedef struct swa_attn {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
     swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's
                                types (to nearest even) before they are attended, so that a token
@@ -873,7 +878,7 @@ SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
    A visible position that no segment holds is skipped; but one that stood in a ring and is
    overwritten there is SWA_ERR_LOST, if segments read that ring: swa_cache_spans fills such ones
    (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is not supported. */
-typedef struct {
+typedef struct swa_kv {
     const void *k, *v, *tail;         /* [n][n_kv_heads][head_dim | v_dim | tail_dim]; v ignored
                                          when v_in_k                                              */
     swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc; not SWA_Q8                     */
@@ -885,7 +890,7 @@ typedef struct {
     int64_t  lost_;                   /* positions right before pos that a ring has overwritten   */
     const float *k_scale_, *v_scale_, *tail_scale_;
 } swa_kv;
-typedef struct {
+typedef struct swa_rows {
     swa_shape  shape;
     swa_window window;                /* {0}, and so a forgotten one, is full attention          */
     int64_t    pos;                   /* of the first query. Forgotten it is 0, which is legal:
@@ -963,7 +968,7 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
    score that is NaN counts as if its key were hidden: it is never picked (by compute Q8, q is
    finite). The same bits in, on any instruction set, parts, chunks and rotation, give the same
    list. */
-typedef struct {
+typedef struct swa_index {
     swa_in       q;             /* [n_tokens][n_heads][head_dim], as in swa_attn                  */
     const float *w;             /* [n_tokens][n_heads] what a head counts, all factors in it;
                                    NULL = 1                                                       */
@@ -1028,7 +1033,7 @@ typedef enum {
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
-typedef struct {
+typedef struct swa_yarn_desc {
     double  base;                 /* rope_theta                                                   */
     double  scale;                /* > 1: stretched by YaRN so many times; 1: plain RoPE; 0: plain,
                                      and ARG if original or a beta is set. Below 1 is ARG:
@@ -1076,7 +1081,7 @@ SWA_CHECKED swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_d
    (fp8 in tiles of 128x128: 128, 128, or 1, 128 if gemm finds each row's scale; Q8_0: 1, 32; Q4_K:
    1, 256), or at the matrix's end. Two weights that are one matrix are told by equal p, OPAQUE ones
    too: the same handle for both. */
-typedef struct {
+typedef struct swa_matrix {
     const void *p;
     swa_type    type;         /* 0 = F32                                                          */
     int64_t     stride;       /* from row to row, in elements; 0 = packed. OPAQUE: yours          */
@@ -1085,7 +1090,7 @@ typedef struct {
 /* One matrix product, with a part of w: y[t][o] = sum over i of x[t][i] * w[row + o][col + i], or,
    transposed, of x[t][i] * w[row + i][col + o]. Only W_UK is used transposed; only there col is not
    0. */
-typedef struct {
+typedef struct swa_gemm {
     int32_t      n, n_in, n_out;   /* tokens, inputs i, outputs o                                 */
     int          transposed;
     const float *x;           /* [n][n_in]                                                        */
@@ -1112,7 +1117,7 @@ typedef enum {
    one that is read; the same p with another type, stride or blocks; w_qr, w_uv that begin right
    behind the first head of w_uq, w_uk; heads that do not begin at blocks of block_rows, where a
    matrix is cut at heads: all that have heads but a shared w_uq (with w_uqk that, too). */
-typedef struct {
+typedef struct swa_mla {
     int hidden, n_heads;
     int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state           */
     int kv_lora_rank, nope_dim, rope_dim, v_dim;
@@ -1157,7 +1162,8 @@ typedef struct {
                                         (for an index): w_dq and q_norm are not read then, w_dq may
                                         be NULL. Set it for each step. NULL = computed from h     */
     /* Every product, instead of ours (BLAS); OPAQUE weights need it. Called by several parts at a
-       time, each with its own outputs. NULL = ours. */
+       time, each with its own outputs. It cannot fail (keep an error in user and look behind the
+       call), nor leave by an exception or longjmp; so with rows. NULL = ours. */
     void   (*gemm)(void *user, const swa_gemm *product);
     /* Any rows of an OPAQUE W_UK or W_UV as f32, for the naive path; of W_UQ and W_O too for
        swa_mla_merge. Called by several parts at a time. */
@@ -1177,7 +1183,7 @@ SWA_API swa_shape  swa_mla_shape(const swa_mla *mla, int expanded);
 /* What one call costs, by way: [0] naive, [1] absorbed, [2] absorbed with w_uqk and w_uvo (more
    multiply-adds, in models that there are), [3] naive over an expanded cache. OPAQUE weights are
    not in weight_bytes. */
-typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
+typedef struct swa_mla_cost { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 /* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With
    n = n_cached + n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff
    max(n, 16)*A - n*n_new*B > n_new*A (keys are expanded in tiles of 16). At DeepSeek-V3's sizes
@@ -3182,6 +3188,7 @@ SWA__COLD static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa_
     return SWA_OK;
 }
 
+#define SWA__NO_TYPE "unknown, or left out of this build"
 /* What is wrong with a desc that can be said without looking at a layer; NULL = nothing. A count and
    its array are given both or not at all: one alone was forgotten. */
 SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
@@ -3218,7 +3225,8 @@ SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
                                                            "range (W below 1), or none made it";
     for (i = 0; i == 0 || i < d->n_types; i++) {
         const swa_types type = swa__types_of(d, i);
-        if (!swa__types_ok(type.k, type.v, type.tail)) return "k_type, v_type or tail_type unknown";
+        if (!swa__types_ok(type.k, type.v, type.tail))
+            return "k_type, v_type or tail_type " SWA__NO_TYPE;
     }
     return NULL;
 }
@@ -17043,7 +17051,7 @@ static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv) {
     if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
         return swa__no(SWA_ERR_ARG, "kv: k, v or tail is NULL");
     if (!swa__types_ok(kv->k_type, kv->v_type, kv->tail_type))
-        return swa__no(SWA_ERR_ARG, "kv: k_type, v_type or tail_type unknown");
+        return swa__no(SWA_ERR_ARG, "kv: k_type, v_type or tail_type " SWA__NO_TYPE);
     /* a ring's span, as swa_cache_spans made it */
     if (kv->layout_ != 0)
         return swa__no(kv->layout_ > 0 && kv->lost_ >= 0
@@ -19418,7 +19426,9 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
    What stays the same from 1.0 on: the names, fields and statuses of [SECTION 1] within a major
    version; the bits of every output within a major version; blobs of one major version load in the
    later ones. Not promised: sizes of caches, scratch and blobs, speed, anything with two
-   underscores or a name that ends in one.
+   underscores or a name that ends in one; nor layouts: structs may gain fields, at places of their
+   own, so that a library and what calls it come of one header (swa_version() is SWA_VERSION). The
+   switches that leave something out change no struct.
 
    0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, lists of
                     keys, trees of drafts, MLA. The API may change. */

@@ -83,10 +83,12 @@ else
 fi
 
 # A status that nobody looks at is a warning, in each language and compiler that is here, with no flag but -Werror; one
-# that is looked at is none, nor any where the host defined SWA_NODISCARD empty.
+# that is looked at is none, nor any where the host defined SWA_NODISCARD empty; C++'s own attribute is a definition, too.
+# And a wrapper's header can name a struct that it does not include.
 cat > $dir/ignored.c << 'END'
+struct swa_cache;
+void use(struct swa_cache *kv);
 #include "../../swa.h"
-void use(swa_cache *kv);
 void use(swa_cache *kv) { STATUS swa_step_one(kv, 0, 0, 1) END_OF_IT; }
 END
 ignored() {   # compiler, language
@@ -95,6 +97,8 @@ ignored() {   # compiler, language
             -DSTATUS='if (' -DEND_OF_IT='!= SWA_OK) return' $dir/ignored.c
         check "$1 -x $2: SWA_NODISCARD empty" $1 -x $2 -Werror -c -o /dev/null \
             -DSWA_NODISCARD= -DSTATUS= -DEND_OF_IT= $dir/ignored.c
+        [ "$2" = c ] || check "$1 -x $2: [[nodiscard]]" $1 -x $2 -std=c++17 -Werror -c -o /dev/null \
+            '-DSWA_NODISCARD=[[nodiscard]]' -DSTATUS='if (' -DEND_OF_IT='!= SWA_OK) return' $dir/ignored.c
         if $1 -x $2 -Werror -c -o /dev/null -DSTATUS= -DEND_OF_IT= $dir/ignored.c > $dir/out 2>&1
         then fail "$1 -x $2: an ignored status does not warn"
         elif grep -q 'unused-result' $dir/out; then pass

@@ -1,7 +1,7 @@
 #!/bin/sh
 # guides.sh CC [CXX] - the code that examples/hosts/*.md show, compiled as C99 and, where there is a C++ compiler, as C++20:
 # half of the engines are C++. What a reader's engine would have around it stands in each page as a comment that is not
-# rendered: <!-- compile ... -->. The last line counts.
+# rendered: <!-- compile ... -->. And examples/binding.py, a binding that checks itself. The last line counts.
 cc=${1:-cc} cxx=${2:-c++} passed=0 failed=0 skipped=0
 dir=build/guides
 mkdir -p $dir
@@ -26,5 +26,14 @@ for page in examples/hosts/*.md; do
         failed=$((failed + 1))
     fi
 done
+if ! command -v python3 > /dev/null 2>&1; then
+    echo "SKIPPED: examples/binding.py: no python3"
+    skipped=$((skipped + 1))
+elif CC=$cc python3 examples/binding.py; then
+    passed=$((passed + 1))
+else
+    echo "FAILED: examples/binding.py"
+    failed=$((failed + 1))
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
