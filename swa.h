@@ -464,13 +464,16 @@ typedef struct swa_cache_desc {
                                      too), and what is legal but seldom meant is ARG: no windows,
                                      or more windows, shapes, types or k_rows than layers, q, k
                                      and v in one place (V in K without v_in_k), arrays of one
-                                     token that run into each other, strides in bytes, a scale
-                                     above 2, one bias row for all tokens that hides the last
-                                     one's own key, sinks that have left the window without
-                                     q_sink or sink_pos, lists that overlap. Numbers of k or v
-                                     that change between phase 0 and 1 are ORDER there. 2: and a
-                                     list (pick) with an entry >= 0 that names no key which its
-                                     query sees, instead of being skipped                         */
+                                     token that run into each other, strides in bytes of q, k
+                                     and v, a NaN in swa_attn's q, a scale above 2, one bias row
+                                     for all tokens that hides the last one's own key, sinks that
+                                     have left the window without q_sink or sink_pos, lists
+                                     (pick) of which some overlap. Numbers of k or v that change
+                                     between phase 0 and 1 are ORDER there. 2: and a list with an
+                                     entry >= 0 that names no key which its query sees, instead
+                                     of being skipped, or one below -1, or with key 0 twice (as
+                                     int64 lists have), or of no entry where nothing else is
+                                     seen; and a swa_mla.c_q that is not h's                      */
 } swa_cache_desc;
 /* All state lives in mem, which stays where it is: calls on memory that was moved (realloc) or used
    for something else are ARG. A copy of this is an alias. Nothing to destroy: free mem and scratch,
@@ -771,9 +774,10 @@ typedef struct swa_attn {
                                     window pins none: ARG                                         */
     swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are
                                the same. Otherwise out, lse and stat overlap neither each other
-                               nor any input: ARG where they begin at one place, and, of two
-                               tokens and more (of one: under audit), out with q, k, v or a tail
-                               where one is packed                                                */
+                               nor any input (nor lists, nor segments): ARG where they begin at
+                               one place, and, of two tokens and more (of one: under audit), out
+                               with q, k, v or a tail where one is packed. No array of a call
+                               begins in the cache's memory or in scratch: ARG                    */
     float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink
                                logits not in it; -inf for a row that sees nothing (out is 0
                                then); NULL = none                                                 */
@@ -808,14 +812,14 @@ typedef struct swa_attn {
        order of it, and entries that stand twice, give the same bits; one of all keys gives those of
        a call without a list. Entries that name nothing are skipped: negative ones (-1 = none),
        positions that the window hides (after the query, but for a prefix or a right extent; or lost
-       by a ring), or that no segment holds; with the cache's audit = 2 all but the negative ones
-       are ARG. Cost follows the list, not the context: keys in whole aligned tiles of 16 are read
-       in place, others are gathered, for which rows are faster (k_rows, or swa_attention's
-       segments). Heads that share a list gather it once; parts share it by tokens, KV heads and
-       then query heads, never by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those
-       add p.v of neighbours by position in one instruction, and a listed key seldom has its
-       neighbour. Only q.k could gain, a sixth of a call over 2048 latents. A cache in bf16 is fine:
-       its products are f32's, and more exact */
+       by a ring), or that no segment holds; with audit = 2 all but -1 are ARG. Cost follows the
+       list, not the context: keys in whole aligned tiles of 16 are read in place, others are
+       gathered, for which rows are faster (k_rows, or swa_attention's segments). Heads that share a
+       list gather it once; parts share it by tokens, KV heads and then query heads, never by keys.
+       With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by position
+       in one instruction, and a listed key seldom has its neighbour. Only q.k could gain, a sixth
+       of a call over 2048 latents. A cache in bf16 is fine: its products are f32's, and more exact
+       */
     const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
                                     and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
@@ -907,9 +911,10 @@ typedef struct swa_rows {
     int        isa;                   /* 0 = best                                                 */
     int        audit;                 /* 1: while you port; ARG then, too: no queries, a query whose
                                          own position no segment holds (pos or n is off, or its row
-                                         is not there yet; cross-attention does without audit), V
-                                         where K is, and of swa_cache_desc's what is a call's. 2: as
-                                         there                                                    */
+                                         is not there yet; cross-attention, and parts for swa_merge,
+                                         do without audit), a segment behind all that queries see
+                                         (pos is off), V where K is, and of swa_cache_desc's what is
+                                         a call's (not strides in bytes). 2: as there             */
 } swa_rows;
 /* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. In a step:
    without its rows until the layer has stored them; what they will push out is there no more. A
@@ -1007,7 +1012,8 @@ SWA_CHECKED swa_status swa_select(swa_cache *cache, int layer, const swa_index *
 SWA_API const char *swa_select_explain(const swa_cache *cache, int layer, const swa_index *index);
 SWA_API const char *swa_select_rows_explain(const swa_rows *rows, const swa_index *index);
 /* Phases and parts as in swa_attend_part: every part of phase 0, join, every part of phase 1. Lists
-   are whole then. */
+   are whole then, and not before (of short texts mostly): what attends in this step is ORDER until
+   part 0 has been through phase 1. */
 SWA_CHECKED swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index,
                                        int phase, int part, int parts);
 /* Over the caller's own rows, or a ring's spans: as swa_attention. V is not looked at with
@@ -1159,8 +1165,13 @@ typedef struct swa_mla {
     int32_t  pick_n, pick_block;
     const swa_window *pick_window;
     const float *c_q;                /* [n_tokens][q_lora_rank] behind q_norm, where the host has it
-                                        (for an index): w_dq and q_norm are not read then, w_dq may
-                                        be NULL. Set it for each step. NULL = computed from h     */
+                                        (for an index): W_DQ and q_norm are not multiplied then,
+                                        w_dq may be NULL (not where scratch is asked for without a
+                                        c_q, any one). Set it for each step; another step's is
+                                        silent, but for audit 2, where w_dq and q_norm are given
+                                        all the same and can be read. out may be c_q. NULL =
+                                        computed from h                                           */
+    int64_t  c_q_token;              /* stride; 0 = q_lora_rank                                   */
     /* Every product, instead of ours (BLAS); OPAQUE weights need it. Called by several parts at a
        time, each with its own outputs. It cannot fail (keep an error in user and look behind the
        call), nor leave by an exception or longjmp; so with rows. NULL = ours. */
@@ -2798,7 +2809,8 @@ typedef struct {
 enum {
     SWA__PARTS = 64,        /* parts of which is known whether they ended a call                  */
     SWA__OPEN_FLAGS = SWA__PARTS, SWA__OPEN_OWNER = SWA__PARTS + SWA__PARTS / 8,
-    SWA__OPEN_CALLED, SWA__OPEN_WHOLE, SWA__OPEN_WROTE, SWA__OPEN_BEGAN = SWA__OPEN_WROTE + SWA__PARTS,
+    SWA__OPEN_CALLED, SWA__OPEN_WHOLE, SWA__OPEN_LISTS,
+    SWA__OPEN_WROTE, SWA__OPEN_BEGAN = SWA__OPEN_WROTE + SWA__PARTS,
     SWA__OPEN = SWA__OPEN_BEGAN + SWA__PARTS
 };
 
@@ -2908,9 +2920,9 @@ static int64_t *swa__tickets_of(const swa__cache *c) {
    and not ended; 0 = none. FLAGS: a byte per part that may have such a call, to see at one look
    that none has, as always with one thread. OWNER: the call that has the scratch, as its tickets
    say; 0 = one without parts. CALLED: the last step of which a layer was called; -1: begin was
-   refused because none had been. WHOLE: how many calls without parts there were. WROTE: by part, the
-   step and the ring in which it stored last. BEGAN: by part, WHOLE and the layer when it came to a
-   phase 0. */
+   refused because none had been. WHOLE: how many calls without parts there were. LISTS: the
+   step and layer of a selection that part 0 has begun and not ended. WROTE: by part, the step and
+   the ring in which it stored last. BEGAN: by part, WHOLE and the layer when it came to a phase 0. */
 static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
 
 /* [n_seqs]: of the step that was begun, in packed order; n_runs of them are set. */
@@ -16568,11 +16580,19 @@ static int swa__is_there(const swa__there *x, int64_t k) {
         && (x->keys == NULL || (s < x->keys->n_kv && x->keys->kv[s].pos <= k));
 }
 
-/* Whether each entry of a list, but -1, names a key that its query sees. */
+/* Whether each entry of a list, but -1, names a key that its query sees; key 0 stands there once, as
+   it does not in entries of int64 or in memory of zeros; and something is seen. */
 static int swa__pick_seen(const swa_attn *a, const int32_t *list, const swa_window *w, int64_t q,
                           const swa__there *there) {
     const int32_t block = a->pick_block > 0 ? a->pick_block : 1;
-    int32_t j;
+    int32_t j, first = 0, none = 0;
+
+    for (j = 0; j < a->pick_n; j++) {
+        if (list[j] < -1) return 0;
+        first += list[j] == 0;
+        none += list[j] == -1;
+    }
+    if (first > 1 || (none == a->pick_n && a->pick_window == NULL && w->n_sink == 0)) return 0;
 
     for (j = 0; j < a->pick_n; j++) {
         int64_t k = swa__max64((int64_t)list[j] * block, there->from);
@@ -16627,8 +16647,19 @@ static int swa__sinks_far(const swa_window *w, int64_t q) {
     return w->n_sink > 0 && w->kind == SWA__BAND && w->left >= 0 && q - w->n_sink > w->left;
 }
 
+/* Whether lists of different tokens or KV heads share entries: one of two strides, or both, are
+   another layout's. 0 is one list for all. */
+static int swa__lists_overlap(const swa_attn *a, int32_t n, int heads) {
+    const int64_t token = n > 1 ? a->pick_token : 0, head = heads > 1 ? a->pick_head : 0;
+
+    if ((token != 0 && token < a->pick_n) || (head != 0 && head < a->pick_n)) return 1;
+    return token != 0 && head != 0 && token < head * (heads - 1) + a->pick_n
+        && head < token * (n - 1) + a->pick_n;
+}
+
 /* Under audit: what is legal, and seldom meant. last: position of the last of n queries. */
-SWA__COLD static swa__verdict swa__audit_attn(const swa_attn *a, int32_t n, int64_t last) {
+SWA__COLD static swa__verdict swa__audit_attn(const swa_shape *s, const swa_attn *a, int32_t n,
+                                              int64_t last) {
     if (a->scale > 2.0f)
         return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
     if (a->bias != NULL && n > 1 && a->bias_token == 0 && !a->bias_by_distance
@@ -16636,12 +16667,13 @@ SWA__COLD static swa__verdict swa__audit_attn(const swa_attn *a, int32_t n, int6
         && a->bias[last - a->bias_first] < -1e30f)
         return swa__no(SWA_ERR_ARG, "bias_token: 0, under audit: one row of bias for all tokens, and "
                                     "it hides the last one's own key");
-    if (a->pick != NULL && n > 1 && a->pick_token > 0 && a->pick_token < a->pick_n)
-        return swa__no(SWA_ERR_ARG, "pick_token: lists of two tokens overlap, under audit");
+    if (a->pick != NULL && swa__lists_overlap(a, n, s->n_kv_heads))
+        return swa__no(SWA_ERR_ARG, "pick_token or pick_head: lists overlap, under audit");
     return swa__yes();
 }
 
-#define SWA__PICK_UNSEEN "pick: an entry names no key that its query sees (audit 2)"
+#define SWA__PICK_UNSEEN "pick: an entry names no key that its query sees, or is below -1; key 0 stands " \
+                         "twice; or a list is empty, without sinks and pick_window (audit 2)"
 
 /* Whether q's, k's and v's tokens lie as far apart as packed rows have bytes. Where all are equally
    wide that is also one array of four, or the pitch of a wider one: only if heads are so, too. */
@@ -16669,7 +16701,7 @@ SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, c
         return swa__no(SWA_ERR_ARG, "q: where k or v is, under audit");
     if (swa__in_bytes(&l->shape, a))
         return swa__no(SWA_ERR_ARG, "strides: in bytes? under audit: four times the packed ones");
-    return swa__audit_attn(a, c->n_tokens, swa__step_last(c));
+    return swa__audit_attn(&l->shape, a, c->n_tokens, swa__step_last(c));
 }
 
 #define SWA__NO_STEP    "no step: none was begun, begin was refused, or a change has ended it"
@@ -16718,8 +16750,17 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
     return swa__yes();
 }
 
+/* Whether lists are being made in this step (part 0 has begun them, and not ended): what attends may
+   be given one that is not whole. */
+static int swa__lists_begun(const swa__cache *c) {
+    const int64_t at = swa__open_of(c)[SWA__OPEN_LISTS] - swa__wrote_at(c, 0);
+    return at >= 0 && at < c->d.n_layers;
+}
+#define SWA__NO_LISTS_YET "phase 1 of swa_select_part was left out: its lists are not whole"
+
 /* A call of one thread, all phases at once: who was within another has lost its scratch. */
 static void swa__parts_none(const swa__call *call) {
+    swa__open_of(call->c)[SWA__OPEN_LISTS] = 0;
     if (swa__stores(&call->a)) swa__parts_close(call->c, call->layer, 0);
     swa__open_of(call->c)[SWA__OPEN_OWNER] = 0;
     swa__open_of(call->c)[SWA__OPEN_CALLED] = call->c->step;
@@ -16895,9 +16936,27 @@ SWA__COLD static void swa__ask_of_rows(swa__call *call) {
     call->asked = swa__rows_hash(call->asked, a->k_tail, n, s->n_kv_heads, s->tail_dim);
 }
 
+SWA__COLD static int swa__any_nan(swa_in x, int32_t n, int heads, int dim) {
+    int64_t i;
+    int d, found = 0;
+
+    x = swa__in(x, heads, dim);
+    for (i = 0; i < (int64_t)n * heads && x.p != NULL && !found; i++)
+        for (d = 0; d < dim; d++)
+            found |= swa__is_nan(x.p[i / heads * x.token + i % heads * x.head + d]);
+    return found;
+}
+
 /* What is asked of a call that is attention alone, whose arrays are all the caller's. far: audit, and
    pinned sinks have left the window of a query. */
 static swa__verdict swa__alone_check(const swa__call *call, int32_t n, int audit, int far) {
+    const swa_attn *a = &call->a;
+
+    /* in q's place out may be NaN, by phase 1 */
+    if (audit > 0 && a->q.p != a->out.p
+        && (swa__any_nan(a->q, n, call->shape.n_heads, call->shape.head_dim)
+            || swa__any_nan(a->q_tail, n, call->shape.n_heads, call->shape.tail_dim)))
+        return swa__no(SWA_ERR_ARG, "q or q_tail: a NaN, under audit");
     if ((n > 1 || audit > 0) && swa__tangled(&call->shape, &call->a, n))
         return swa__no(SWA_ERR_ARG, SWA__TANGLED);
     if (far && call->a.q.p != NULL && call->a.q_sink.p == NULL)
@@ -16909,10 +16968,13 @@ static swa__verdict swa__alone_check(const swa__call *call, int32_t n, int audit
 /* swa__ring_call, of one that is attention alone. */
 static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_attn *attn,
                                      int phase, int part, int parts, swa__call *call) {
-    const swa__verdict v = swa__ring_call(c, layer, attn, phase, part, parts, call);
+    swa__verdict v;
     const void *arrays[14];
     int i;
 
+    if (c != NULL && c->status == SWA_OK && phase <= 0 && swa__lists_begun(c))
+        return swa__no(SWA_ERR_ORDER, SWA__NO_LISTS_YET);
+    v = swa__ring_call(c, layer, attn, phase, part, parts, call);
     for (i = v.status == SWA_OK ? swa__arrays_of(&call->shape, &call->a, arrays) : 0; i > 0; i--)
         if (swa__inside(c, arrays[i - 1])) return swa__no(SWA_ERR_ARG, SWA__INSIDE);
     if (v.status != SWA_OK) return v;
@@ -17164,7 +17226,7 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     swa__keys keys;
     const swa__there there = { 0, INT64_MAX, &keys };
     swa_run run;
-    int64_t q = r->pos;
+    int64_t q = r->pos, lo, hi;
     int i;
 
     memset(&keys, 0, sizeof keys);
@@ -17175,8 +17237,12 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     run.n = r->n_tokens;
 
     if (r->n_tokens == 0) return swa__no(SWA_ERR_ARG, "n_tokens: 0, under audit");
+    swa__bounds(&r->window, r->pos + r->n_tokens - 1, &lo, &hi);
     for (i = 0; i < r->n_kv; i++) {
         const swa_kv *kv = &r->kv[i];
+        if (kv->n > 0 && kv->pos >= hi)
+            return swa__no(SWA_ERR_ARG, "kv: a segment behind all that queries see, under audit: is "
+                                        "rows.pos set?");
         if (kv->n > 0 && kv->k == kv->v && !s->v_in_k)
             return swa__no(SWA_ERR_ARG, "kv: v where k is, under audit: say v_in_k if V is a part of K");
         if (kv->pos <= q) q = swa__max64(q, kv->pos + kv->n);
@@ -17186,7 +17252,7 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     if (SWA__LISTS && r->audit > 1 && a->pick != NULL
         && !swa__lists_seen(a, s->n_kv_heads, &r->window, &run, &there))
         return swa__no(SWA_ERR_ARG, SWA__PICK_UNSEEN);
-    return swa__audit_attn(a, r->n_tokens, r->pos + r->n_tokens - 1);
+    return swa__audit_attn(s, a, r->n_tokens, r->pos + r->n_tokens - 1);
 }
 
 /* A call over rows of the caller's, but for its scratch. */
@@ -17574,7 +17640,7 @@ SWA__COLD static swa__verdict swa__mla_dims_check(const swa_mla *m) {
 /* Each weight's name: it is read, and not there. */
 #define SWA__TWICE ": p is NULL; where it lies in the matrix before, give that twice"
 static const char *const swa__missing[SWA__WEIGHTS] = {
-    "w_dq: p is NULL", "w_dkv: p is NULL", "w_kr" SWA__TWICE, "w_uq: p is NULL", "w_qr" SWA__TWICE,
+    "w_dq: p is NULL, and no c_q", "w_dkv: p is NULL", "w_kr" SWA__TWICE, "w_uq: p is NULL", "w_qr" SWA__TWICE,
     "w_uk: p is NULL", "w_uv" SWA__TWICE, "w_o: p is NULL", "w_uqk: p is NULL", "w_uvo: p is NULL",
     "w_uk: p is NULL"
 };
@@ -17652,6 +17718,8 @@ SWA__COLD static swa__verdict swa__mla_numbers_check(const swa_mla *m) {
         return swa__no(SWA_ERR_ARG, "eps: below 0, or not finite");
     if ((m->q_norm != NULL || m->w_dq.p != NULL || m->c_q != NULL) && m->q_lora_rank == 0)
         return swa__no(SWA_ERR_ARG, "w_dq, q_norm or c_q without q_lora_rank");
+    if (m->c_q_token != 0 && (m->c_q == NULL || m->c_q_token < m->q_lora_rank))
+        return swa__no(SWA_ERR_ARG, "c_q_token: without c_q, or shorter than q_lora_rank");
     if (m->freq != NULL && !swa__freq_ok(m->freq, m->rope_dim / 2))
         return swa__no(SWA_ERR_ARG, "freq: below 0, NaN, or above a turn a token: inverse "
                                     "frequencies, base^(-2i/rope)");
@@ -17877,7 +17945,10 @@ SWA__COLD static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned 
     if (m->q_lora_rank > 0) swa__mla_array(x, SWA__A_CQ, 1, m->q_lora_rank);
     else x->a[SWA__A_CQ] = x->a[SWA__A_H];
     /* its place stays free: one scratch serves calls with c_q and without */
-    if (m->c_q != NULL) x->a[SWA__A_CQ].in = m->c_q;
+    if (m->c_q != NULL) {
+        x->a[SWA__A_CQ].in = m->c_q;
+        x->a[SWA__A_CQ].token = m->c_q_token > 0 ? m->c_q_token : m->q_lora_rank;
+    }
     swa__mla_array(x, SWA__A_CKV, 1, m->kv_lora_rank);
     swa__mla_array(x, SWA__A_KROPE, 1, m->rope_dim);
     swa__mla_array(x, SWA__A_Q, heads, dk);
@@ -18528,10 +18599,45 @@ static uint64_t swa__mla_hash(const swa__mla *x) {
                                    m->w_qr.p, m->w_dkv.p, m->w_kr.p, m->w_uk.p, m->w_uv.p, m->w_o.p,
                                    m->w_uqk.p, m->w_uvo.p, m->q_norm, m->kv_norm, m->freq,
                                    m->c_q };
-    const int64_t numbers[] = { (int64_t)m->pairs, m->sink_pos,
+    const int64_t numbers[] = { (int64_t)m->pairs, m->sink_pos, m->c_q_token,
                                 (int64_t)swa__double_bits(m->rope_mscale),
                                 (int64_t)swa__bits_of(m->eps) };
     return swa__hash(swa__hash(0, arrays, sizeof arrays), numbers, sizeof numbers);
+}
+
+/* audit 2: whether the last token's c_q points where q_norm(W_DQ h) does and is as long, roughly: the
+   host may have rounded its weights. Not asked where there is nothing to ask. */
+SWA__COLD static int swa__c_q_likely(const swa__mla *x) {
+    const swa_mla *m = x->m;
+    const float *h = x->a[SWA__A_H].in + (x->n - 1) * m->hidden;
+    const float *c_q = x->a[SWA__A_CQ].in + (x->n - 1) * x->a[SWA__A_CQ].token;
+    double all = 0, raw = 0, given = 0, both = 0;
+    swa__weight w = x->w[SWA__W_DQ];
+    int i, j, d, n;
+
+    w.heads = 1;
+    if (m->c_q == NULL || m->q_norm == NULL || w.w->p == NULL || w.w->type == SWA_OPAQUE
+        || swa__weight_check(m, &w, NULL).status != SWA_OK)
+        return 1;
+    for (i = 0; i < w.rows; i++) {
+        double sum = 0, c;
+        for (j = 0; j < w.cols; j += n) {
+            float row[256 + 16], scale;
+            n = w.cols - j < 256 ? w.cols - j : 256;
+            swa__kernels_of(SWA_ISA_SCALAR)->round(SWA_F32, swa__weight_at(&w, i, j),
+                                                   (int)swa__type_or(w.w->type, SWA_F32), n, row,
+                                                   &scale);
+            for (d = 0; d < n; d++) sum += (double)row[d] * (double)h[j + d];
+        }
+        all += sum * sum;
+        if (!(swa__bits_of(m->q_norm[i]) << 1)) continue;
+        c = (double)c_q[i] / (double)m->q_norm[i];
+        raw += sum * sum;
+        given += c * c;
+        both += sum * c;
+    }
+    all = raw / (all / w.rows + (double)m->eps);   /* what given would be */
+    return given == all || (both > 0.9 * sqrt(raw) * sqrt(given) && given > 0.7 * all && given < 1.4 * all);
 }
 
 #define SWA__MLA_SCRATCH "scratch: none, or less than swa_mla_scratch_bytes says of so many tokens"
@@ -18549,6 +18655,7 @@ SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, i
     if (phase != SWA__ASK && !swa__part_ok(phase, SWA_MLA_PHASES, part, parts))
         return swa__no(SWA_ERR_ORDER, SWA__NO_PART);
     if (c->status != SWA_OK) return swa__no(c->status, SWA__NO_STEP);
+    if (phase <= 0 && swa__lists_begun(c)) return swa__no(SWA_ERR_ORDER, SWA__NO_LISTS_YET);
     if (!swa__mul((size_t)c->n_tokens, sizeof *h * (size_t)x->m->hidden, &bytes))
         return swa__no(SWA_ERR_OVERFLOW, "n_tokens * hidden");
 
@@ -18556,11 +18663,16 @@ SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, i
     x->parts = parts;
     if (!swa__mla_carve(x, c->n_tokens, parts, NULL)) return swa__no(SWA_ERR_OVERFLOW, "scratch");
     if (c->scratch_bytes < x->bytes) return swa__no(SWA_ERR_MEMORY, SWA__MLA_SCRATCH);
-    if (swa__inside(c, h) || swa__inside(c, out) || swa__inside(c, x->m->c_q))
+    if (swa__inside(c, h) || swa__inside(c, out) || swa__inside(c, x->m->c_q)
+        || swa__inside(c, x->m->pick))
         return swa__no(SWA_ERR_ARG, SWA__INSIDE);
     if (h != out && swa__touch(h, bytes, out, bytes))
         return swa__no(SWA_ERR_ARG, "out: runs into h, and is not h");
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
+    if (x->m->c_q != NULL && !swa__steps_ok(x->a[SWA__A_CQ].token, c->n_tokens))
+        return swa__no(SWA_ERR_ARG, "c_q_token: above 2^44");
+    if (c->d.audit > 1 && phase <= 0 && !swa__c_q_likely(x))
+        return swa__no(SWA_ERR_ARG, "c_q: the last token's is not q_norm(W_DQ h) (audit 2)");
 
     a = swa__mla_attn(x, 0);
     v = swa__ring_call(c, x->layer, &a, of_two, part, parts, &x->call);
@@ -19364,8 +19476,11 @@ SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index 
     swa__select s;
     swa_status status =
         swa__select_ring(cache, layer, index, swa__phase_of(phase), part, parts, &s).status;
-    if (status != SWA_OK) return status;
-    return swa__part_run(&s.call, swa__index_phase, &s, phase, SWA_PHASES, part, parts);
+    if (status == SWA_OK)
+        status = swa__part_run(&s.call, swa__index_phase, &s, phase, SWA_PHASES, part, parts);
+    if (status == SWA_OK && part == 0)
+        swa__open_of(s.call.c)[SWA__OPEN_LISTS] = phase == 0 ? swa__wrote_at(s.call.c, layer) : 0;
+    return status;
 }
 
 SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase,

@@ -827,7 +827,8 @@ TEST(lists_audited) {
         swa_attn a;
         swa_cache kv;
         int32_t pick[2 * N][2][PICKS];
-        float *q = t_floats(2 * N * 4 * 8), *k = t_floats(2 * N * 2 * 8), *v = t_floats(2 * N * 2 * 8);
+        const float *q = t_random(2 * N * 4 * 8, 1.0f);
+        float *k = t_floats(2 * N * 2 * 8), *v = t_floats(2 * N * 2 * 8);
         int wrong = 0;
         memset(&d, 0, sizeof d);
         d.shape.n_heads = 4;
@@ -864,6 +865,8 @@ TEST(lists_audited) {
                     const int32_t entry = (int32_t)(first < 0 ? -1 : first / block);
                     pick[t][e / PICKS][e % PICKS] = entry;
                     wrong |= entry >= 0 && !names_a_key(r, r->seq * AUDIT_LATE, at, entry, block);
+                    for (int b = e / PICKS * PICKS; b < e && entry == 0; b++) /* which an int64 list has, too */
+                        wrong |= pick[t][b / PICKS][b % PICKS] == 0;
                 }
             if (last) {
                 a.pick = pick[0][0];

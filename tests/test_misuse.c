@@ -1748,6 +1748,11 @@ static void audited_list(swa_rows *r, swa_attn *a, const int32_t *list, int n, i
 static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     static const int32_t list[5] = { 5, 6, 7 }, early[5] = { 5, 7, -1 };
     static const int32_t from_gap[5] = { 3, 5, 5, 5, 5 };
+    static const int32_t low[2] = { 5, -2 }, zeros[2] = { 0, 0 }, none[2] = { -1, -1 };
+    static float nan[3 * HEADS * DIM];
+    static swa_window latest;
+    nan[3 * HEADS * DIM - 1] = (float)NAN;
+    latest = swa_window_sliding(1);
     a->scale = 1.0f;
     /* clang-format off */
     switch (way) {
@@ -1767,6 +1772,18 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     case 13: audited_list(r, a, from_gap, 1, 0); r->audit = 1; return 1;  /* lists are not looked at */
     case 14: r->window = swa_window_sinks(2, 1); a->q_sink.p = a->q.p; r->audit = 2; return 1;
     case 15: kv[0].n = 3; return 1;                            /* keys may lack before the queries' own */
+    case 16: audited_list(r, a, low, 2, 0); return 0;          /* -1 alone is none */
+    case 17: audited_list(r, a, zeros, 1, 0); r->window = swa_window_causal(); return 1;
+    case 18: audited_list(r, a, zeros, 2, 0); r->window = swa_window_causal(); return 0;
+    case 19: audited_list(r, a, none, 2, 0); return 0;         /* nothing at all is seen */
+    case 20: audited_list(r, a, none, 2, 0); a->pick_window = &latest; return 1;
+    case 21: audited_list(r, a, none, 2, 0); r->window = swa_window_sinks(4, 1); a->q_sink.p = a->q.p; return 1;
+    case 22: r->shape.n_kv_heads = HEADS; audited_list(r, a, from_gap + 1, 2, 0); a->pick_head = 1; return 0;
+    case 23: r->shape.n_kv_heads = HEADS; audited_list(r, a, from_gap + 1, 1, 1); a->pick_head = 1; return 0;
+    case 24: r->shape.n_kv_heads = HEADS; audited_list(r, a, from_gap + 1, 1, 0); a->pick_head = 1; return 1;
+    case 25: r->pos = 1; return 0;                             /* kv[1] is behind all queries */
+    case 26: a->q.p = nan; return 0;
+    case 27: a->q.p = nan; r->n_tokens = 2; return 1;          /* the last token's alone */
     default: return -1;
     }
     /* clang-format on */
@@ -2083,6 +2100,7 @@ static int spoil_mla(swa_mla *m, int i, swa_status *want) {
     case 54: m->w_o.stride = INT64_MAX; *want = SWA_ERR_OVERFLOW; return 1;
     case 55: m->w_uk.stride = ((int64_t)1 << 62) + 4; *want = SWA_ERR_OVERFLOW; return 1;   /* times 4 bytes: 16 */
     case 56: m->c_q = w.x; return 1;                         /* of which rank? */
+    case 57: m->c_q_token = 4; return 1;                     /* of what? */
     default: return 0;
     }
     /* clang-format on */
@@ -2204,6 +2222,21 @@ static swa_mla whole_mla(const float *x) {
     m.freq = freqs;
     return m;
 }
+/* Arrays of a step that lie where the block writes its own, or have strides of another layout. */
+static void misuse_mla_arrays(swa_cache *c, const swa_mla *ok, const float *h, float *out, const float *scratch) {
+    swa_mla m = *ok;
+    m.c_q = scratch;
+    REFUSE(swa_mla_forward, (c, 0, &m, h, out), SWA_ERR_ARG);
+    m.c_q = h;
+    m.c_q_token = 3;
+    REFUSE(swa_mla_forward, (c, 0, &m, h, out), SWA_ERR_ARG); /* rows of 4 overlap */
+    m.c_q_token = INT64_MAX;
+    REFUSE(swa_mla_forward, (c, 0, &m, h, out), SWA_ERR_ARG);
+    m = *ok;
+    m.pick = (const int32_t *)(const void *)scratch;
+    m.pick_n = 1;
+    REFUSE(swa_mla_forward, (c, 0, &m, h, out), SWA_ERR_ARG);
+}
 /* Phase 1 differs in one field alone. */
 static void misuse_mla_fields(void) {
     enum { N = 3 };
@@ -2259,10 +2292,11 @@ static void misuse_mla_fields(void) {
         DIFFER(m.scale = 0.25);
         DIFFER(m.compute = SWA_BF16);
         DIFFER(m.c_q = x);
+        ok.c_q = x;
+        DIFFER(m.c_q_token = 5);
+        ok.c_q = NULL;
 #undef DIFFER
-        m = ok;
-        m.c_q = room;
-        REFUSE(swa_mla_forward, (&c, 0, &m, h, out), SWA_ERR_ARG); /* where the block writes its own */
+        misuse_mla_arrays(&c, &ok, h, out, room);
     }
 }
 /* What is just legal of a block, and what just not. */
@@ -2725,10 +2759,20 @@ static void misuse_index_order(void) {
             if (field == 3) other.pick_token = 64;
             REFUSE(swa_select_part, (&w.kv, 1, &other, 1, 0, 2), SWA_ERR_ORDER);
         }
+        if (left_out != 0) { /* lists that part 0 has begun are not whole: nothing attends */
+            swa_attn a = w.attn;
+            a.mode = SWA_ATTEND_STORED;
+            CHECK(strstr(swa_attend_explain(&w.kv, 1, &a), "swa_select_part") != NULL);
+            REFUSE(swa_attend, (&w.kv, 1, &a), SWA_ERR_ORDER);
+            REFUSE(swa_attend_part, (&w.kv, 1, &a, 0, 0, 1), SWA_ERR_ORDER);
+        }
         for (int part = 0; part < 2; part++) {
             if (left_out == 2) ACCEPT(swa_select_part, (&w.kv, 1, &ix, 1, part, 2));
             else REFUSE(swa_select_part, (&w.kv, 1, &ix, 1, part, 2), SWA_ERR_ORDER);
         }
+        if (left_out != 2) ACCEPT(swa_select, (&w.kv, 1, &ix)); /* which is whole */
+        CHECK(swa_attend_explain(&w.kv, 1, &w.attn) == NULL
+              || strstr(swa_attend_explain(&w.kv, 1, &w.attn), "swa_select_part") == NULL);
     }
     w.attn.mode = SWA_STORE_ONLY;
     CHECK_OK(swa_cache_reset(&w.kv, 1, (int64_t)1 << 32, 0));

@@ -1001,6 +1001,12 @@ TEST(gemm_hook) {
     CHECK(log.calls > 100);
     CHECK(!log.bad);
 }
+/* n rows with so many numbers between them that nobody should read. */
+static float *with_gaps(const float *x, int n, int dim, int gap) {
+    float *out = t_floats((size_t)(n * (dim + gap)));
+    for (int i = 0; i < n; i++) memcpy(out + i * (dim + gap), x + i * dim, (size_t)dim * sizeof *out);
+    return out;
+}
 /* c_q that the host has computed as the block does: the same bits, W_DQ and its norm are not asked for, and the scratch
    that was sized without it serves. */
 TEST(c_q_of_the_host) {
@@ -1045,7 +1051,58 @@ TEST(c_q_of_the_host) {
             if (!rig_step(&r, &run, 1, h, out)) return;
             CHECK(log.calls < calls);
             CHECK_BITS(out, want, N * HIDDEN);
+            CHECK_OK(swa_cache_reset(&r.cache, 0, 0, 0));
+            r.s.m.c_q = with_gaps(c_q, N, RANK, 7);
+            r.s.m.c_q_token = RANK + 7;
+            if (!rig_step(&r, &run, 1, h, out)) return;
+            CHECK_BITS(out, want, N * HIDDEN);
         }
+}
+/* Audit 2 compares the last token's c_q with what it should be, where it can: each way to get it wrong that a reader
+   found. */
+TEST(c_q_audited) {
+    enum { N = 5, HIDDEN = 300, RANK = 24, WRONG = 7 };
+    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16 };
+    for (int type = 0; type < 3; type++) {
+        const float *h = normal(N * HIDDEN, 1.0), *other = normal(N * HIDDEN, 1.0);
+        float *raw = t_floats((N + 1) * RANK), *c_q = t_floats((N + 1) * RANK), *out = t_floats(N * HIDDEN);
+        double in[HIDDEN], sum[RANK];
+        setup s;
+        masters w;
+        rig r;
+        make_block(&s, HIDDEN, 4, RANK, 32, 16, 8, 16);
+        make_weights(&s, &w, types[type], 0, (size_t)type);
+        s.max_context = N;
+        s.audit = 2;
+        s.windowed = 1;
+        s.window = swa_window_causal();
+        for (int t = 0; t <= N; t++) {
+            for (int i = 0; i < HIDDEN; i++) in[i] = (double)(t < N ? h : other)[t % N * HIDDEN + i];
+            mul(sum, w.dq, in, RANK, HIDDEN);
+            for (int i = 0; i < RANK; i++) raw[t * RANK + i] = (float)sum[i];
+        }
+        CHECK_OK(swa_rmsnorm(c_q, raw, s.m.q_norm, N + 1, RANK, s.m.eps));
+        if (!rig_open(&r, &s, SWA_MLA_ABSORBED, N)) return;
+        for (int way = 0; way < WRONG; way++) {
+            float *x = rows_of(c_q, N + 1, RANK, 0, RANK, 1);
+            swa_mla *m = &r.s.m;
+            if (way == 1) memcpy(x + (N - 1) * RANK, c_q + N * RANK, RANK * sizeof *x); /* of another step */
+            if (way == 2) memcpy(x, raw, N * RANK * sizeof *x);                         /* no norm */
+            if (way == 3) memset(x + RANK, 0, (N - 1) * RANK * sizeof *x);              /* one token's alone */
+            if (way == 4) x[N * RANK - 1] = (float)NAN;
+            m->c_q = way == 5 ? h : x;
+            if (way == 6) m->c_q_token = RANK + 1;
+            t_label("type %d, way %d", type, way);
+            CHECK_OK(swa_cache_reset(&r.cache, 0, 0, 0));
+            CHECK_OK(swa_step_one(&r.cache, 0, 0, N));
+            CHECK_STATUS(swa_mla_forward(&r.cache, 0, m, h, out), way ? SWA_ERR_ARG : SWA_OK);
+            m->c_q_token = 0;
+            if (way == 0) continue;
+            m->q_norm = NULL; /* nothing to ask */
+            CHECK_OK(swa_mla_forward(&r.cache, 0, m, h, out));
+            m->q_norm = s.m.q_norm;
+        }
+    }
 }
 
 /* ---- weights that only the host can read ---- */
