@@ -471,9 +471,9 @@ typedef struct swa_cache_desc {
                                      (pick) of which some overlap. Numbers of k or v that change
                                      between phase 0 and 1 are ORDER there. 2: and a list with an
                                      entry >= 0 that names no key which its query sees, instead
-                                     of being skipped, or one below -1, or with key 0 twice (as
-                                     int64 lists have), or of no entry where nothing else is
-                                     seen; and a swa_mla.c_q that is not h's                      */
+                                     of being skipped, or one below -1, or with key 0 again and
+                                     again (as int64 lists have), or of no entry where nothing
+                                     else is seen; and a swa_mla.c_q that is not h's              */
 } swa_cache_desc;
 /* All state lives in mem, which stays where it is: calls on memory that was moved (realloc) or used
    for something else are ARG. A copy of this is an alias. Nothing to destroy: free mem and scratch,
@@ -16580,8 +16580,8 @@ static int swa__is_there(const swa__there *x, int64_t k) {
         && (x->keys == NULL || (s < x->keys->n_kv && x->keys->kv[s].pos <= k));
 }
 
-/* Whether each entry of a list, but -1, names a key that its query sees; key 0 stands there once, as
-   it does not in entries of int64 or in memory of zeros; and something is seen. */
+/* Whether each entry of a list, but -1, names a key that its query sees; they are not mostly key 0
+   again, as entries of int64 and memory of zeros are; and something is seen. */
 static int swa__pick_seen(const swa_attn *a, const int32_t *list, const swa_window *w, int64_t q,
                           const swa__there *there) {
     const int32_t block = a->pick_block > 0 ? a->pick_block : 1;
@@ -16592,7 +16592,8 @@ static int swa__pick_seen(const swa_attn *a, const int32_t *list, const swa_wind
         first += list[j] == 0;
         none += list[j] == -1;
     }
-    if (first > 1 || (none == a->pick_n && a->pick_window == NULL && w->n_sink == 0)) return 0;
+    if (first > 1 && first >= a->pick_n - none - first) return 0;
+    if (none == a->pick_n && a->pick_window == NULL && w->n_sink == 0) return 0;
 
     for (j = 0; j < a->pick_n; j++) {
         int64_t k = swa__max64((int64_t)list[j] * block, there->from);
@@ -16672,8 +16673,8 @@ SWA__COLD static swa__verdict swa__audit_attn(const swa_shape *s, const swa_attn
     return swa__yes();
 }
 
-#define SWA__PICK_UNSEEN "pick: an entry names no key that its query sees, or is below -1; key 0 stands " \
-                         "twice; or a list is empty, without sinks and pick_window (audit 2)"
+#define SWA__PICK_UNSEEN "pick: an entry names no key that its query sees, or is below -1; half of " \
+                         "a list is key 0 (int64?); or it is empty, without sinks and pick_window (audit 2)"
 
 /* Whether q's, k's and v's tokens lie as far apart as packed rows have bytes. Where all are equally
    wide that is also one array of four, or the pitch of a wider one: only if heads are so, too. */
