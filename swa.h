@@ -818,8 +818,7 @@ typedef struct swa_attn {
        list gather it once; parts share it by tokens, KV heads and then query heads, never by keys.
        With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by position
        in one instruction, and a listed key seldom has its neighbour. Only q.k could gain, a sixth
-       of a call over 2048 latents. A cache in bf16 is fine: its products are f32's, and more exact
-       */
+       of a call over 2048 latents. A cache in bf16 is fine: its products are f32's, more exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
                                     and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all

@@ -1781,9 +1781,11 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     case 22: r->shape.n_kv_heads = HEADS; audited_list(r, a, from_gap + 1, 2, 0); a->pick_head = 1; return 0;
     case 23: r->shape.n_kv_heads = HEADS; audited_list(r, a, from_gap + 1, 1, 1); a->pick_head = 1; return 0;
     case 24: r->shape.n_kv_heads = HEADS; audited_list(r, a, from_gap + 1, 1, 0); a->pick_head = 1; return 1;
-    case 25: r->pos = 1; return 0;                             /* kv[1] is behind all queries */
+    case 25: r->pos = 2; return 0;                             /* kv[1] is behind all queries */
     case 26: a->q.p = nan; return 0;
     case 27: a->q.p = nan; r->n_tokens = 2; return 1;          /* the last token's alone */
+    case 28: r->shape.tail_dim = 2; kv[0].tail = kv[1].tail = w.apart; a->q_tail.p = nan + 3 * HEADS * (DIM - 2);
+             return 0;
     default: return -1;
     }
     /* clang-format on */
@@ -1809,6 +1811,23 @@ static void misuse_rows_audit(void) {
                 REFUSE(swa_attention, (&r, &a), SWA_ERR_ARG);
             }
         }
+}
+/* Where out is q, phase 1 finds in q what phase 0 has put out: here a NaN of the host's own V. */
+static void misuse_rows_in_place(void) {
+    static float nan[3 * HEADS * DIM];
+    float q[3 * HEADS * DIM];
+    swa_kv kv[2];
+    swa_rows r = good_rows(kv);
+    swa_attn a = w.attn;
+    t_label("rows, NaN in place");
+    for (int i = 0; i < 3 * HEADS * DIM; i++) nan[i] = (float)NAN;
+    memcpy(q, w.x, sizeof q);
+    a.q.p = a.out.p = q;
+    kv[0].v = w.apart;
+    kv[1].v = nan;
+    r.audit = 1;
+    for (int phase = 0; phase < SWA_PHASES; phase++) CHECK_OK(swa_attention_part(&r, &a, phase, 0, 1));
+    CHECK(isnan(q[0]));
 }
 /* Layouts of a segment, asked about by the size of the scratch. */
 static void misuse_segments(void) {
@@ -3298,6 +3317,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_tail();
     misuse_compute();
     misuse_rows();
+    misuse_rows_in_place();
     misuse_segments();
     misuse_rows_outputs();
     misuse_merge();

@@ -1061,7 +1061,7 @@ TEST(c_q_of_the_host) {
 /* Audit 2 compares the last token's c_q with what it should be, where it can: each way to get it wrong that a reader
    found. */
 TEST(c_q_audited) {
-    enum { N = 5, HIDDEN = 300, RANK = 24, WRONG = 7 };
+    enum { N = 5, HIDDEN = 300, RANK = 24, WRONG = 8 };
     static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16 };
     for (int type = 0; type < 3; type++) {
         const float *h = normal(N * HIDDEN, 1.0), *other = normal(N * HIDDEN, 1.0);
@@ -1090,6 +1090,7 @@ TEST(c_q_audited) {
             if (way == 2) memcpy(x, raw, N * RANK * sizeof *x);                         /* no norm */
             if (way == 3) memset(x + RANK, 0, (N - 1) * RANK * sizeof *x);              /* one token's alone */
             if (way == 4) x[N * RANK - 1] = (float)NAN;
+            for (int i = 0; i < RANK && way == 7; i++) x[(N - 1) * RANK + i] *= 2; /* another scale */
             m->c_q = way == 5 ? h : x;
             if (way == 6) m->c_q_token = RANK + 1;
             t_label("type %d, way %d", type, way);
@@ -1103,6 +1104,52 @@ TEST(c_q_audited) {
             m->q_norm = s.m.q_norm;
         }
     }
+}
+/* A block whose lists are begun by parts and not ended: refused, until they are. */
+TEST(lists_not_whole) {
+    enum { N = 4, TOP = 3 };
+    const swa_window all = swa_window_causal();
+    const float *x = normal(N * 40, 1.0);
+    swa_shape shapes[2];
+    int32_t list[N * TOP];
+    float *out = t_floats(N * 40);
+    swa_cache_desc d;
+    swa_index ix;
+    swa_attn keys;
+    swa_cache kv;
+    setup s;
+    masters w;
+    size_t bytes;
+    make_block(&s, 40, 4, 0, 32, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    memset(&d, 0, sizeof d);
+    memset(&ix, 0, sizeof ix);
+    memset(&keys, 0, sizeof keys);
+    memset(shapes, 0, sizeof shapes);
+    shapes[0] = swa_mla_shape(&s.m, 0);
+    shapes[1].n_heads = shapes[1].n_kv_heads = shapes[1].v_in_k = 1;
+    shapes[1].head_dim = 8;
+    d.shapes = shapes;
+    d.n_shapes = d.n_layers = 2;
+    d.windows = &all;
+    d.n_windows = 1;
+    d.max_context = N;
+    ix.q.p = keys.k.p = x;
+    keys.mode = SWA_STORE_ONLY;
+    ix.pick = list;
+    ix.top = TOP;
+    bytes = swa_mla_scratch_bytes(&s.m, &d, N, 1) + swa_select_bytes(&shapes[1], &ix, 1);
+    if (!t_cache_new(&kv, &d, 1) || !CHECK_OK(swa_cache_set_scratch(&kv, t_alloc(bytes), bytes))) return;
+    s.m.pick = list;
+    s.m.pick_token = s.m.pick_n = TOP;
+    CHECK_OK(swa_step_one(&kv, 0, 0, N));
+    CHECK_OK(swa_attend(&kv, 1, &keys));
+    CHECK_OK(swa_select_part(&kv, 1, &ix, 0, 0, 1));
+    CHECK(strstr(swa_mla_explain(&kv, 0, &s.m, x, out), "swa_select_part") != NULL);
+    CHECK_STATUS(swa_mla_forward(&kv, 0, &s.m, x, out), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_mla_forward_part(&kv, 0, &s.m, x, out, 0, 0, 1), SWA_ERR_ORDER);
+    CHECK_OK(swa_select_part(&kv, 1, &ix, 1, 0, 1));
+    CHECK_OK(swa_mla_forward(&kv, 0, &s.m, x, out));
 }
 
 /* ---- weights that only the host can read ---- */
