@@ -1072,6 +1072,9 @@ TEST(c_q_audited) {
         rig r;
         make_block(&s, HIDDEN, 4, RANK, 32, 16, 8, 16);
         make_weights(&s, &w, types[type], 0, (size_t)type);
+        float *weight = t_random(RANK, 1.0f);
+        weight[3] = 0; /* of which c_q says nothing */
+        s.m.q_norm = weight;
         s.max_context = N;
         s.audit = 2;
         s.windowed = 1;
