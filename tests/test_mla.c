@@ -1058,10 +1058,29 @@ TEST(c_q_of_the_host) {
             CHECK_BITS(out, want, N * HIDDEN);
         }
 }
+/* Where there is nothing to compare c_q with, it is taken: no c_q, no W_DQ, one that cannot be read, and zeros. */
+static void c_q_not_asked(rig *r, int n, const float *h, float *out) {
+    const swa_mla m = r->s.m;
+    const size_t width = (size_t)(n * m.hidden);
+    float *zeros = t_floats(width);
+    memset(zeros, 0, width * sizeof *zeros);
+    for (int way = 0; way < 5; way++) {
+        swa_mla x = m;
+        if (way == 0) x.c_q = NULL;
+        if (way == 1) x.w_dq = matrix(NULL);
+        if (way == 2) x.w_dq.type = (swa_type)77;
+        if (way == 3) x.w_dq.type = SWA_OPAQUE;
+        if (way == 4) x.c_q = zeros;
+        t_label("nothing to ask %d", way);
+        CHECK_OK(swa_cache_reset(&r->cache, 0, 0, 0));
+        CHECK_OK(swa_step_one(&r->cache, 0, 0, n));
+        CHECK_OK(swa_mla_forward(&r->cache, 0, &x, way == 4 ? zeros : h, out));
+    }
+}
 /* Audit 2 compares the last token's c_q with what it should be, where it can: each way to get it wrong that a reader
    found. */
 TEST(c_q_audited) {
-    enum { N = 5, HIDDEN = 300, RANK = 24, WRONG = 8 };
+    enum { N = 5, HIDDEN = 300, RANK = 24, WRONG = 9 };
     static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16 };
     for (int type = 0; type < 3; type++) {
         const float *h = normal(N * HIDDEN, 1.0), *other = normal(N * HIDDEN, 1.0);
@@ -1093,7 +1112,7 @@ TEST(c_q_audited) {
             if (way == 2) memcpy(x, raw, N * RANK * sizeof *x);                         /* no norm */
             if (way == 3) memset(x + RANK, 0, (N - 1) * RANK * sizeof *x);              /* one token's alone */
             if (way == 4) x[N * RANK - 1] = (float)NAN;
-            for (int i = 0; i < RANK && way == 7; i++) x[(N - 1) * RANK + i] *= 2; /* another scale */
+            for (int i = 0; i < RANK && way >= 7; i++) x[(N - 1) * RANK + i] *= way == 7 ? 2 : 0.5f; /* another scale */
             m->c_q = way == 5 ? h : x;
             if (way == 6) m->c_q_token = RANK + 1;
             t_label("type %d, way %d", type, way);
@@ -1106,6 +1125,7 @@ TEST(c_q_audited) {
             CHECK_OK(swa_mla_forward(&r.cache, 0, m, h, out));
             m->q_norm = s.m.q_norm;
         }
+        c_q_not_asked(&r, N, h, out);
     }
 }
 /* A block whose lists are begun by parts and not ended: refused, until they are. */
