@@ -16937,13 +16937,13 @@ SWA__COLD static void swa__ask_of_rows(swa__call *call) {
 }
 
 SWA__COLD static int swa__any_nan(swa_in x, int32_t n, int heads, int dim) {
-    int64_t i;
-    int d, found = 0;
+    int32_t t;
+    int i, d, found = 0;
 
     x = swa__in(x, heads, dim);
-    for (i = 0; i < (int64_t)n * heads && x.p != NULL && !found; i++)
-        for (d = 0; d < dim; d++)
-            found |= swa__is_nan(x.p[i / heads * x.token + i % heads * x.head + d]);
+    for (t = 0; t < n && x.p != NULL; t++)
+        for (i = 0; i < heads; i++)
+            for (d = 0; d < dim; d++) found |= swa__is_nan(x.p[t * x.token + i * x.head + d]);
     return found;
 }
 
@@ -17945,10 +17945,8 @@ SWA__COLD static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned 
     if (m->q_lora_rank > 0) swa__mla_array(x, SWA__A_CQ, 1, m->q_lora_rank);
     else x->a[SWA__A_CQ] = x->a[SWA__A_H];
     /* its place stays free: one scratch serves calls with c_q and without */
-    if (m->c_q != NULL) {
-        x->a[SWA__A_CQ].in = m->c_q;
-        x->a[SWA__A_CQ].token = m->c_q_token > 0 ? m->c_q_token : m->q_lora_rank;
-    }
+    if (m->c_q != NULL) x->a[SWA__A_CQ].in = m->c_q;
+    if (m->c_q_token > 0) x->a[SWA__A_CQ].token = m->c_q_token;
     swa__mla_array(x, SWA__A_CKV, 1, m->kv_lora_rank);
     swa__mla_array(x, SWA__A_KROPE, 1, m->rope_dim);
     swa__mla_array(x, SWA__A_Q, heads, dk);

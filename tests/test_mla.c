@@ -1007,14 +1007,25 @@ static float *with_gaps(const float *x, int n, int dim, int gap) {
     for (int i = 0; i < n; i++) memcpy(out + i * (dim + gap), x + i * dim, (size_t)dim * sizeof *out);
     return out;
 }
+/* W_DQ h of n tokens, as a host has it before its norm. */
+static float *dq_of(const setup *s, const masters *w, const float *h, int n) {
+    const size_t hidden = (size_t)s->m.hidden, rank = (size_t)s->m.q_lora_rank;
+    double *in = t_doubles(hidden), *sum = t_doubles(rank);
+    float *out = t_floats((size_t)n * rank);
+    for (size_t t = 0; t < (size_t)n; t++) {
+        for (size_t i = 0; i < hidden; i++) in[i] = (double)h[t * hidden + i];
+        mul(sum, w->dq, in, rank, hidden);
+        for (size_t i = 0; i < rank; i++) out[t * rank + i] = (float)sum[i];
+    }
+    return out;
+}
 /* c_q that the host has computed as the block does: the same bits, W_DQ and its norm are not asked for, and the scratch
    that was sized without it serves. */
 TEST(c_q_of_the_host) {
     enum { N = 20, HIDDEN = 40, RANK = 24 };
     const float *h = normal(N * HIDDEN, 1.0);
-    float *c_q = t_floats(N * RANK), *want = t_floats(N * HIDDEN), *out = t_floats(N * HIDDEN);
+    float *c_q, *want = t_floats(N * HIDDEN), *out = t_floats(N * HIDDEN);
     swa_run run = t_run(0, 0, N);
-    swa_gemm p;
     setup s;
     masters w;
     hook_log log = { 0, 0 };
@@ -1025,17 +1036,7 @@ TEST(c_q_of_the_host) {
     s.max_context = N;
     s.m.gemm = hook;
     s.m.user = &log;
-    memset(&p, 0, sizeof p);
-    p.n = N;
-    p.n_in = HIDDEN;
-    p.n_out = RANK;
-    p.x = h;
-    p.x_stride = HIDDEN;
-    p.w = s.m.w_dq;
-    p.w.stride = HIDDEN;
-    p.y = c_q;
-    p.y_stride = RANK;
-    hook(&log, &p);
+    c_q = dq_of(&s, &w, h, N); /* by sums in the hook's order */
     CHECK_OK(swa_rmsnorm(c_q, c_q, s.m.q_norm, N, RANK, s.m.eps));
     for (int path = 0; path < N_PATHS; path++)
         for (s.parts = 1; s.parts <= 3; s.parts += 2) {
@@ -1083,9 +1084,8 @@ TEST(c_q_audited) {
     enum { N = 5, HIDDEN = 300, RANK = 24, WRONG = 9 };
     static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16 };
     for (int type = 0; type < 3; type++) {
-        const float *h = normal(N * HIDDEN, 1.0), *other = normal(N * HIDDEN, 1.0);
-        float *raw = t_floats((N + 1) * RANK), *c_q = t_floats((N + 1) * RANK), *out = t_floats(N * HIDDEN);
-        double in[HIDDEN], sum[RANK];
+        const float *h = normal((N + 1) * HIDDEN, 1.0), *raw; /* the last one: a token of another step */
+        float *c_q = t_floats((N + 1) * RANK), *out = t_floats(N * HIDDEN);
         setup s;
         masters w;
         rig r;
@@ -1098,11 +1098,7 @@ TEST(c_q_audited) {
         s.audit = 2;
         s.windowed = 1;
         s.window = swa_window_causal();
-        for (int t = 0; t <= N; t++) {
-            for (int i = 0; i < HIDDEN; i++) in[i] = (double)(t < N ? h : other)[t % N * HIDDEN + i];
-            mul(sum, w.dq, in, RANK, HIDDEN);
-            for (int i = 0; i < RANK; i++) raw[t * RANK + i] = (float)sum[i];
-        }
+        raw = dq_of(&s, &w, h, N + 1);
         CHECK_OK(swa_rmsnorm(c_q, raw, s.m.q_norm, N + 1, RANK, s.m.eps));
         if (!rig_open(&r, &s, SWA_MLA_ABSORBED, N)) return;
         for (int way = 0; way < WRONG; way++) {
