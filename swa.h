@@ -196,7 +196,7 @@ typedef enum {
     SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window: which, say
                             swa_cache_explain(), swa_attend_explain() and their like              */
     SWA_ERR_OVERFLOW,    /* a size or position does not fit                                       */
-    SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says              */
+    SWA_ERR_MEMORY,      /* the buffer given is too small: *_bytes() says what is enough          */
     SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for; no step was begun; a
                             layer that has stored this step's rows, or lacks an earlier one's; a
                             phase before which a part was left out; rows that are not stored yet,
@@ -270,13 +270,15 @@ enum {
 /* ---- window: who may see whom ---- */
 
 /* Made by the constructors below; {0} is causal without limit (left or right set in it: ARG, it
-   has none). The number in other people's APIs, and ours:
+   has none; under audit ARG as it stands, since it may have been forgotten). The number in other
+   people's APIs, and ours:
      Mistral, HF, llama.cpp n_swa, MLX, vLLM, gpt-oss, gemma: W  swa_window_sliding(W)
      ONNX Runtime local_window_size = W from 1.23 on             swa_window_sliding(W)
      the same before 1.23, where it sees W+1 keys                swa_window_flash(W, 0)
      FlashAttention window_size = (l, r),
      xformers LocalAttentionFromBottomRight                      swa_window_flash(l, r)
-     FlashInfer window_left = l, Ascend pre_tokens = l           swa_window_flash(l, 0)
+     FlashInfer window_left = l, Ascend pre_tokens = l,
+     SGLang sliding_window_size = l (the config's W, less 1)     swa_window_flash(l, 0)
      Llama 4 attention_chunk_size, llama.cpp CHUNKED,
      FlashAttention-3 attention_chunk                            swa_window_chunked(c)
      llama.cpp SYMMETRIC n_swa                                   swa_window_symmetric(n_swa/2)
@@ -462,7 +464,10 @@ typedef struct swa_cache_desc {
                                      type has it), slots are not rounded up and rings count as
                                      full (LOST comes as max_rollback says, in a short text
                                      too), and what is legal but seldom meant is ARG: no windows,
-                                     or more windows, shapes, types or k_rows than layers, q, k
+                                     or one that is {0}, several of which no layer needs the
+                                     max_context that is given, more windows, shapes, types or
+                                     k_rows than layers, all (-1) of an empty sequence forked or
+                                     copied into one that is not, q, k
                                      and v in one place (V in K without v_in_k), arrays of one
                                      token that run into each other, strides in bytes of q, k
                                      and v, a NaN in swa_attn's q, a scale above 2, one bias row
@@ -514,14 +519,16 @@ SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t
 SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
 /* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need
    overwritten rows (raise max_rollback, or begin again: swa_cache_replay_from()), ORDER beyond the
-   sequence's end. end <= start empties: the next run begins at end. A layer forgets rows exactly if
-   it holds all that the next token needs, or if that needs none (W = 1, the start of a chunk). */
+   sequence's end, ARG below 0. end <= start empties: the next run begins at end. A layer forgets
+   rows exactly if it holds all that the next token needs, or if that needs none (W = 1, the start
+   of a chunk). */
 SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
-/* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied
-   rows. dst == src truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a
-   sequence that stays at its end. ORDER: end lies beyond src's, or, in the middle of a step, beyond
-   the rows that every layer has stored. Beams that change places need a spare sequence: a fork into
-   one overwrites what a later fork may read. (dst first, as memcpy; llama.cpp's seq_cp: src.) */
+/* dst becomes a copy of src's rows before end (-1 = all; below: ARG): shared prompts, beams. Of an
+   empty src nothing is left in dst (audit: ARG, for all). Cost: the copied rows. dst == src
+   truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a sequence that
+   stays at its end. ORDER: end lies beyond src's, or, in the middle of a step, beyond the rows that
+   every layer has stored. Beams that change places need a spare sequence: a fork into one
+   overwrites what a later fork may read. (dst first, as memcpy; llama.cpp's seq_cp: src.) */
 SWA_CHECKED swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
 /* The same between two caches of equal rows: n_layers, windows, kv_layer, types, and shapes but for
    n_heads (else ARG). Capacity, max_rollback, max_context and all else may differ, so that a cache
@@ -562,11 +569,12 @@ SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer
 SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);
 SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
 /* save: only between steps; ORDER while a layer has not stored rows of a step. load: bytes is the
-   blob's own size, as swa_cache_save_bytes told it, not its buffer's. A blob of one
-   sequence goes into any sequence of any cache that swa_cache_copy could copy it to, with slots,
-   scratch and parts of its own; a blob of all (seq -1) into a cache of as many sequences, with seq
-   -1. Else SWA_ERR_BLOB, or FULL as there. Cost of either: every row is moved number by number and
-   hashed, which takes some 5 times as long as a copy of its bytes, in cache 15. */
+   blob's own size, as swa_cache_save_bytes told it, not its buffer's. A blob of one sequence goes
+   into any sequence of any cache that swa_cache_copy could copy it to, with slots, scratch, parts
+   and instruction set of its own, on a machine of the same byte order; a blob of all (seq -1) into
+   a cache of as many sequences, with seq -1. Else SWA_ERR_BLOB, or FULL as there. Cost of either:
+   every row is moved number by number and hashed, which takes some 5 times as long as a copy of its
+   bytes, in cache 15. */
 SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
 /* Why load would refuse this blob, in words; NULL = it would not. Only looks. */
 SWA_API const char *swa_cache_load_explain(const swa_cache *cache, int seq, const void *blob,
@@ -585,16 +593,16 @@ SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chun
    from pos on are forgotten first, exactly or with SWA_ERR_LOST. */
 typedef struct swa_run {
     int     seq;
-    int32_t n;
     int64_t pos;
-    int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other
-                           (prefix-LM, image spans) besides what the window shows them, also what
-                           lies left of the window; the span must lie within the run, so that
-                           prefix <= pos is ARG: 0 = none, as for what is decoded behind it       */
+    int32_t n;
     int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written
                            anew); neither 0 nor 1: ARG. A begin that is accepted sets it back to
                            0, so that a run which is used again rewinds only if that is meant.
                            Always 1: a pos that was not advanced is no error any more             */
+    int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other
+                           (prefix-LM, image spans) besides what the window shows them, also what
+                           lies left of the window; the span must lie within the run, so that
+                           prefix <= pos is ARG: 0 = none, as for what is decoded behind it       */
     int32_t row;        /* out: the run's first packed row                                        */
     swa_status status;  /* out: SWA_OK, or why this run was refused                               */
     const int32_t *parents;   /* [n] the run is a tree of drafts; NULL: a chain. Not copied: the
@@ -876,8 +884,11 @@ SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
                                             const swa_attn *attn, int phase, int part, int parts);
 
 /* Attention over the caller's own rows: any number of segments, ascending and disjoint in position
-   (16 positions that one does not fill are gathered: of one row each they take four to seven times
-   as long as one of all).
+   (16 positions that one does not fill are gathered: of one row each they take four to ten times
+   as long as one of all, most where few heads share a row). Without audit those that no query sees
+   are asked for pos and n alone, 20 ns in each part and phase, the others (with pinned sinks all
+   before the last) for everything, 0.1 us: give thousands of pages from swa_visible_range(window,
+   pos) on.
    A visible position that no segment holds is skipped; but one that stood in a ring and is
    overwritten there is SWA_ERR_LOST, if segments read that ring: swa_cache_spans fills such ones
    (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is not supported. */
@@ -895,9 +906,11 @@ typedef struct swa_kv {
 } swa_kv;
 typedef struct swa_rows {
     swa_shape  shape;
-    swa_window window;                /* {0}, and so a forgotten one, is full attention          */
+    swa_window window;                /* {0}, and so a forgotten one, is full attention: ARG under
+                                         audit                                                    */
     int64_t    pos;                   /* of the first query. Forgotten it is 0, which is legal:
-                                         the query sees the key at 0 and nothing behind it        */
+                                         the query sees the key at 0 and nothing behind it (audit
+                                         1 finds it where a whole segment lies behind, 2 always)  */
     int32_t    n_tokens;              /* queries; with 0 nothing is written, which is SWA_OK      */
     const swa_kv *kv;                 /* [n_kv] in order of position; gaps between them hold no
                                          keys and cost nothing                                    */
@@ -912,8 +925,12 @@ typedef struct swa_rows {
                                          own position no segment holds (pos or n is off, or its row
                                          is not there yet; cross-attention, and parts for swa_merge,
                                          do without audit), a segment behind all that queries see
-                                         (pos is off), V where K is, and of swa_cache_desc's what is
-                                         a call's (not strides in bytes). 2: as there             */
+                                         (pos is off), V where K is, no window, and of
+                                         swa_cache_desc's what is a call's (not strides in bytes).
+                                         2: as there, and positions that a query sees between two
+                                         segments (a page left out; evicted keys do without),
+                                         rows behind all that queries see (pos is off, or n: a
+                                         prompt in blocks over K and V of all of it does without) */
 } swa_rows;
 /* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. In a step:
    without its rows until the layer has stored them; what they will push out is there no more. A
@@ -923,18 +940,23 @@ typedef struct swa_rows {
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
 /* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks;
    with more also on n_tokens and the keys, and not monotonously: few tokens split their keys and
-   need room for the results. n_tokens 0 gives enough for any number of tokens and keys (64 MiB
-   more). With less, down to `parts` times what one part takes, keys are not split over parts: the
-   same bits, more slowly where tokens are few. */
+   need room for the results: set kv, n_tokens and pos first. n_tokens 0 gives enough for any number
+   of tokens and keys (of several parts 64 MiB more). With less, down to `parts` times what one part
+   takes, keys are not split over parts: the same bits, more slowly where tokens are few. */
 SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);
-/* attn->mode, k, k_tail, v are not looked at. Phases and parts as in swa_attend_part: a part that
-   was left out is found out unless the scratch still holds one of an earlier call with the same
-   position, queries and out. */
+/* attn->mode, k, k_tail, v are not looked at. Phases and parts as in swa_attend_part: a part of
+   phase 0 that was left out is found out in phase 1, unless the scratch still holds one of an
+   earlier call with the same position, queries and out; one of phase 1 is not, and leaves rows of
+   out as they were (some are out with phase 0; of one part perhaps all). Calls with a scratch of
+   their own may run beside each other, over the same rows: of many sequences each may be one part,
+   by the thread that takes it. swa_attention takes OpenMP's threads, as swa_attend does. */
 SWA_CHECKED swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);
 SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,
                                           int part, int parts);
-/* as swa_attend_explain */
+/* as swa_attend_explain, swa_attend_part_explain */
 SWA_API const char *swa_attention_explain(const swa_rows *rows, const swa_attn *attn);
+SWA_API const char *swa_attention_part_explain(const swa_rows *rows, const swa_attn *attn, int phase,
+                                               int part, int parts);
 /* Merges n partial results (out and stat of calls over disjoint keys) in the order given: outs[i]
    [rows][v_dim], stats[i] [rows][2], into out [rows][v_dim] and lse [rows], each of which may be
    NULL. Partials that hold one SWA_BLOCK each, merged in order of position, give the bits of the
@@ -1034,7 +1056,8 @@ typedef enum {
    rotated row moves by pos, which may be negative. freq [rotary/2] are inverse frequencies, from
    swa_yarn (scale 0: plain ones); a pair of frequency 0 stands still (p-RoPE). Angles are computed
    in double: off by at most 1e-9 at any position, for freq up to 1. mscale multiplies cos and sin,
-   each time: 0 = 1, below 0 or not finite ARG. */
+   each time: 0 = 1, below 0 or not finite ARG. Cost: a sine and a cosine of rotary/2 angles a token
+   and call, 2 us for 64, and 0.1 us a head of 128. */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
@@ -2043,10 +2066,11 @@ static float swa__load1(int type, const void *p, size_t i) {
 SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
     static const char *const text[] = {
         "OK",
-        "ARG: bad argument: see the function's comment in swa.h, and swa_*_explain",
+        "ARG: bad argument: see the function's comment in swa.h, and its swa_*_explain, if it has one",
         "OVERFLOW: size or position overflows",
         "MEMORY: buffer too small, or none was set",
-        "ORDER: pos is not the sequence's end, a call was left out, or layer, part or phase is wrong",
+        "ORDER: pos is not the sequence's end, a call was left out (swa_cache_unstored), or layer, part or "
+        "phase is wrong",
         "LOST: needs rows that the ring has overwritten",
         "CAPACITY: more rows or tree nodes than the capacity has room for",
         "FULL: max_context reached",
@@ -2088,7 +2112,12 @@ static swa__verdict swa__yes(void) { return swa__no(SWA_OK, NULL); }
    and the blocks of a unit ([SECTION 12]) rest on that. Sinks are not part of the interval, because
    between them and it are keys that nobody sees. */
 
-enum { SWA__CAUSAL = 0, SWA__BAND = 1, SWA__CHUNKED = 2 };
+enum {
+    SWA__UNSAID = 0, /* {0}: causal all the same; audit asks whether it was forgotten */
+    SWA__BAND = 1,
+    SWA__CHUNKED = 2,
+    SWA__CAUSAL = 3
+};
 
 /* Nonsense keeps its numbers and gets a kind that no check accepts: a constructor returns a struct,
    so the status has to come from the call that is given it. */
@@ -2141,7 +2170,7 @@ static int swa__window_ok(const swa_window *w) {
     if ((w->prefix | w->prefix_first) != 0 && w->prefix <= w->prefix_first) return 0;
     if (w->kind == SWA__BAND) return w->left >= -1 && w->right >= -1;
     /* the other kinds have no such ends: a band was meant, set by hand */
-    if (w->kind == SWA__CAUSAL) return w->left == 0 && w->right == 0;
+    if (w->kind == SWA__CAUSAL || w->kind == SWA__UNSAID) return w->left == 0 && w->right == 0;
     return w->kind == SWA__CHUNKED && w->left > 0 && w->right == 0;
 }
 
@@ -3202,6 +3231,16 @@ SWA__COLD static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa_
 #define SWA__NO_TYPE "unknown, or left out of this build"
 /* What is wrong with a desc that can be said without looking at a layer; NULL = nothing. A count and
    its array are given both or not at all: one alone was forgotten. */
+#define SWA__NO_WINDOW "window: none, under audit: say swa_window_causal() if full attention is meant"
+
+/* Whether some layer's window reaches further back than max_context. */
+SWA__COLD static int swa__context_needed(const swa_cache_desc *d) {
+    int l, found = 0;
+    for (l = 0; l < d->n_layers && l < d->n_windows; l++)
+        found |= swa__reach(&d->windows[l]) > d->max_context;
+    return found;
+}
+
 SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
     swa_shape s;
     int i;
@@ -3224,8 +3263,7 @@ SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
     if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20)
         return "max_context, max_rollback or capacity below 0, or more than 2^20 layers";
     if (d->audit < 0 || d->audit > 2) return "audit: not 0, 1 or 2";
-    if (d->audit > 0 && d->windows == NULL)
-        return "windows: none, under audit: say swa_window_causal() if full attention is meant";
+    if (d->audit > 0 && d->windows == NULL) return SWA__NO_WINDOW;
     if (d->audit > 0 && (d->n_windows > d->n_layers || d->n_shapes > d->n_layers
                          || d->n_types > d->n_layers || d->n_k_rows > d->n_layers))
         return "n_windows, n_shapes, n_types or n_k_rows above n_layers, under audit";
@@ -3234,6 +3272,11 @@ SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
         if (!swa__window_ok(&d->windows[i])) return "window: a constructor's numbers were out of "
                                                            "range (W below 1), or none made it";
+    for (i = 0; d->audit > 0 && i < d->n_windows; i++)
+        if (d->windows[i].kind == SWA__UNSAID) return SWA__NO_WINDOW;
+    if (d->audit > 0 && d->n_windows > 1 && d->max_context > 0 && !swa__context_needed(d))
+        return "max_context, and several windows of which no layer needs it, under audit: is n_windows "
+               "their number?";
     for (i = 0; i == 0 || i < d->n_types; i++) {
         const swa_types type = swa__types_of(d, i);
         if (!swa__types_ok(type.k, type.v, type.tail))
@@ -3901,7 +3944,7 @@ SWA__COLD static uint64_t swa__geometry(const swa__cache *c) {
         int64_t v[6 + 2 * SWA__OPERANDS];
         v[0] = l->ring;
         v[1] = l->shape.n_kv_heads;
-        v[2] = l->window.kind;
+        v[2] = l->window.kind == SWA__UNSAID ? (int)SWA__CAUSAL : l->window.kind;
         v[3] = l->window.n_sink;
         v[4] = l->window.left;
         v[5] = l->shape.v_in_k ? l->shape.v_dim : 0;
@@ -3993,6 +4036,10 @@ SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_ca
     if (t == NULL || f == NULL || end < -1 || (t != f && swa__geometry(t) != swa__geometry(f)))
         return SWA_ERR_ARG;
     s = swa__seq_of(f, src);
+    /* under audit: dst and src exchanged, as by who knows llama.cpp's order, empty what is full */
+    if (end == -1 && t->d.audit > 0 && s->end == s->start
+        && swa__seq_of(t, dst)->end > swa__seq_of(t, dst)->start)
+        return SWA_ERR_ARG;
     if (end == -1) end = s->end;
     if (t == f && dst == src) return swa_cache_truncate(to, src, end);
     /* announced, not stored */
@@ -12699,7 +12746,9 @@ typedef struct {
     const swa__cache *c; /* ring call: its layer, and the runs of its step; or ...                */
     int layer;
     const swa_run *runs;
-    const swa_rows *rows;           /* ... stateless call                                         */
+    const swa_rows *rows;           /* ... stateless call, and of its segments those that are     */
+    const swa_kv *kv;               /* looked at                                                  */
+    int n_kv;
     int n_jobs, sinks, trees;       /* runs; the window has sinks; a run of the step is a tree    */
     uint64_t asked;                 /* a hash of what is not in a, for tickets                    */
     unsigned char *scratch, *split; /* part_bytes for each part; results of keys split over parts */
@@ -13202,14 +13251,16 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
 
 /* The queries of a stateless call, and its segments, which are the caller's: each has types and
    places of its own, so there is no base. */
-static void swa__job_rows(const swa_rows *rows, swa__job *j) {
+static void swa__job_rows(const swa__call *call, swa__job *j) {
+    const swa_rows *rows = call->rows;
+
     j->pos = rows->pos;
     j->row = 0;
     j->n = rows->n_tokens;
     j->parents = NULL;
     j->window = rows->window;
-    j->keys.kv = rows->kv;
-    j->keys.n_kv = rows->n_kv;
+    j->keys.kv = call->kv;
+    j->keys.n_kv = call->n_kv;
 }
 
 /* Whether few rows of bf16 products round numbers of K and V themselves: with AVX2 and AVX-512, in
@@ -13325,7 +13376,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->call = call;
     j->geo = call->geo;
     j->keys = call->keys;
-    if (call->rows != NULL) swa__job_rows(call->rows, j);
+    if (call->rows != NULL) swa__job_rows(call, j);
     else swa__job_run(call, &call->runs[i], j);
     swa__job_kernel(call, j);
 
@@ -16052,6 +16103,14 @@ SWA__COLD SWA__NOINLINE swa__extent *swa__extent_add(swa__extent *e, const float
     return e + 1;
 }
 
+/* Past all memory it may wrap: then less is found out. */
+SWA__COLD static void swa__extent_reach(swa__extent *e, int32_t n) {
+    const uint64_t past = (uint64_t)(n - 1) * (uint64_t)e->x.token
+        + (uint64_t)(e->heads - 1) * (uint64_t)e->x.head + (uint64_t)e->dim;
+    e->from = (uint64_t)(uintptr_t)e->x.p;
+    e->to = e->from + sizeof(float) * past;
+}
+
 /* Where its rows lie, in bytes: `count` of `row`, `step` apart. count 0: its two strides do not run
    as one. */
 typedef struct { int64_t at, step, row, count; } swa__place;
@@ -16145,11 +16204,7 @@ SWA__COLD SWA__NOINLINE int swa__tangled(const swa_shape *s, const swa_attn *a, 
     }
 
     for (e = list; e < end; e++) {
-        /* past all memory it may wrap: then less is found out */
-        const uint64_t past = (uint64_t)(n - 1) * (uint64_t)e->x.token
-            + (uint64_t)(e->heads - 1) * (uint64_t)e->x.head + (uint64_t)e->dim;
-        e->from = (uint64_t)(uintptr_t)e->x.p;
-        e->to = e->from + sizeof(float) * past;
+        swa__extent_reach(e, n);
         for (f = list; f < e; f++)
             if (e->from < f->to && f->from < e->to && swa__pair_tangled(e, f, n)) return 1;
     }
@@ -16983,6 +17038,9 @@ static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_a
                                                              swa__step_last(c)));
 }
 
+#define SWA__NO_JOIN "phase 1: a part of phase 0 was left out, or had another attn, parts or scratch (or, " \
+                     "under audit, other numbers in k or v), or another call came in between; or this " \
+                     "part is done"
 SWA__COLD SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer,
                                                  const swa_attn *attn) {
     const swa__cache *c = swa__get(cache);
@@ -17015,9 +17073,7 @@ SWA__COLD SWA_API const char *swa_attend_part_explain(const swa_cache *cache, in
     if (phase > 0
         && !(swa__tickets_there(&call, &mine, phase, part, parts)
              && swa__scratch_ours(&call, parts, mine.owner)))
-        return "phase 1: a part of phase 0 was left out, or had another attn, parts or scratch (or, "
-               "under audit, other numbers in k or v), or another call came in between; or this "
-               "part is done";
+        return SWA__NO_JOIN;
     return NULL;
 }
 
@@ -17051,7 +17107,9 @@ SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn)
 }
 
 /* Rows of a stateless call that may be split over keys; large ones have units enough. */
-static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
+static size_t swa__rows_split(const swa__call *of) {
+    const swa_rows *r = of->rows;
+    const swa_shape *s = &of->shape;
     swa__call call;
     swa__job j;
     double rows;
@@ -17059,6 +17117,8 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     /* as much of a call as the list of blocks depends on */
     memset(&call, 0, sizeof call);
     call.rows = r;
+    call.kv = of->kv;
+    call.n_kv = of->n_kv;
     call.shape = *s;
     call.group = 1;
     swa__job_make(&call, 0, &j);
@@ -17109,10 +17169,22 @@ static int swa__kv_tangled(const swa_shape *s, const swa_kv *kv) {
         && (apart >= (uint64_t)low->token || of_k.token != of_v.token);
 }
 
-static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv) {
+/* Whether a segment is laid out as one that has been looked at, as pages are: then it is asked for its
+   pointers alone, since a host may give thousands of them. */
+static int swa__segments_alike(const swa_kv *a, const swa_kv *b) {
+    return a->n == b->n && a->layout_ == 0 && b->layout_ == 0 && a->k_type == b->k_type
+        && a->v_type == b->v_type && a->tail_type == b->tail_type && a->k_token == b->k_token
+        && a->k_head == b->k_head && a->v_token == b->v_token && a->v_head == b->v_head
+        && a->tail_token == b->tail_token && a->tail_head == b->tail_head;
+}
+
+/* before: one that has been looked at, or NULL. */
+static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv, const swa_kv *before) {
+    const int alike = before != NULL && swa__segments_alike(kv, before);
+
     if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
         return swa__no(SWA_ERR_ARG, "kv: k, v or tail is NULL");
-    if (!swa__types_ok(kv->k_type, kv->v_type, kv->tail_type))
+    if (!alike && !swa__types_ok(kv->k_type, kv->v_type, kv->tail_type))
         return swa__no(SWA_ERR_ARG, "kv: k_type, v_type or tail_type " SWA__NO_TYPE);
     /* a ring's span, as swa_cache_spans made it */
     if (kv->layout_ != 0)
@@ -17124,10 +17196,11 @@ static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv) {
     if ((kv->slots_ | kv->lost_) != 0 || kv->k_scale_ != NULL || kv->v_scale_ != NULL
         || kv->tail_scale_ != NULL)
         return swa__no(SWA_ERR_ARG, "kv: a private field is set; was it zeroed?");
-    if (!swa__kv_strides_ok(s, kv))
+    if (!alike && !swa__kv_strides_ok(s, kv))
         return swa__no(SWA_ERR_ARG, "kv: strides: rows overlap, one of two is missing, or one is above 2^44");
     if (swa__kv_tangled(s, kv))
         return swa__no(SWA_ERR_ARG, "kv: k and v run into each other: a token stride was forgotten");
+    if (alike) return swa__yes();
     if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
         return swa__no(SWA_ERR_UNSUPPORTED, "kv: SWA_Q8 is for rings; rows take SWA_Q8_32");
     if (SWA__STAGED && !swa__blocks_whole(s, kv))
@@ -17135,13 +17208,61 @@ static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv) {
     return swa__yes();
 }
 
-static swa__verdict swa__rows_check(const swa_rows *r, swa_shape *s) {
+/* Keys of which segments are looked at: without audit those that queries may see, since the call
+   touches no others; from 0 on with sinks. */
+typedef struct { int64_t lo, hi; } swa__seen;
+static swa__seen swa__seen_of(const swa_rows *r) {
+    swa__seen seen = { 0, INT64_MAX };
+    int64_t none;
+
+    if (r->audit > 0 || r->n_tokens == 0) return seen;
+    /* no end of a window moves back from query to query: the first and the last tell of all */
+    swa__bounds(&r->window, r->pos + r->n_tokens - 1, &none, &seen.hi);
+    if (r->window.n_sink == 0) seen.lo = swa__lowest(&r->window, r->pos);
+    return seen;
+}
+
+/* Asks all segments for their order, and those that are looked at, [kv, kv + n_kv) of the call, for
+   everything. What a ring has lost lies right before its segment, so that one which begins behind
+   the window is looked at if there is a gap. */
+static swa__verdict swa__segments_check(const swa_rows *r, swa__call *call) {
+    const swa__seen seen = swa__seen_of(r);
+    const swa_kv *before = NULL;
     int64_t end = 0, blocks = 0;
     swa__verdict v;
-    swa_status status;
     int i;
 
+    call->kv = r->kv;
+    call->n_kv = 0;
+    for (i = 0; i < r->n_kv; i++) {
+        const swa_kv *kv = &r->kv[i];
+        const int64_t gap = end; /* which begins there, if there is one */
+        /* in order of position, without a common one: swa__find halves them */
+        if (kv->n < 0 || kv->pos < end)
+            return swa__no(SWA_ERR_ARG, "kv: n below 0, or pos not behind the segment before");
+        if (kv->pos > INT64_MAX - 1 - kv->n) return swa__no(SWA_ERR_OVERFLOW, "kv: pos + n");
+        end = kv->pos + kv->n;
+        if (end <= seen.lo || gap >= seen.hi) continue;
+        if (call->n_kv == 0) call->kv = kv;
+        call->n_kv = (int)(kv - call->kv) + 1;
+        if (kv->n == 0) continue;
+        /* a list of blocks counts in int */
+        blocks += swa__blocks_until(end) - kv->pos / SWA_BLOCK;
+        if (blocks > INT32_MAX) return swa__no(SWA_ERR_OVERFLOW, "kv: too many keys");
+        v = swa__segment_check(&call->shape, kv, before);
+        if (v.status != SWA_OK) return v;
+        before = kv;
+    }
+    return swa__yes();
+}
+
+/* The call's rows, shape and segments. */
+static swa__verdict swa__rows_check(const swa_rows *r, swa__call *call) {
+    swa_shape *s = &call->shape;
+    swa_status status;
+
     if (r == NULL) return swa__no(SWA_ERR_ARG, "no rows");
+    call->rows = r;
     *s = r->shape;
     if (!swa__shape_resolve(s)) return swa__no(SWA_ERR_ARG, swa__shape_fault(&r->shape));
     if (!swa__window_ok(&r->window))
@@ -17158,21 +17279,7 @@ static swa__verdict swa__rows_check(const swa_rows *r, swa_shape *s) {
         || (int64_t)r->n_tokens * (s->n_heads / s->n_kv_heads) > INT32_MAX)
         return swa__no(SWA_ERR_OVERFLOW, "pos + n_tokens, or n_tokens * heads");
 
-    for (i = 0; i < r->n_kv; i++) {
-        const swa_kv *kv = &r->kv[i];
-        /* in order of position, without a common one: swa__find halves them */
-        if (kv->n < 0 || kv->pos < end)
-            return swa__no(SWA_ERR_ARG, "kv: n below 0, or pos not behind the segment before");
-        if (kv->pos > INT64_MAX - 1 - kv->n) return swa__no(SWA_ERR_OVERFLOW, "kv: pos + n");
-        end = kv->pos + kv->n;
-        if (kv->n == 0) continue;
-        /* a list of blocks counts in int */
-        blocks += swa__blocks_until(end) - kv->pos / SWA_BLOCK;
-        if (blocks > INT32_MAX) return swa__no(SWA_ERR_OVERFLOW, "kv: too many keys");
-        v = swa__segment_check(s, kv);
-        if (v.status != SWA_OK) return v;
-    }
-    return swa__yes();
+    return swa__segments_check(r, call);
 }
 
 static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int parts,
@@ -17184,11 +17291,12 @@ static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int part
 }
 
 SWA__COLD SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
-    swa_shape s;
-    if (!swa__parts_ok(parts) || swa__rows_check(rows, &s).status != SWA_OK) return 0;
-    return swa__rows_bytes(rows, &s, parts,
-                           rows->n_tokens > 0 ? swa__rows_split(rows, &s)
-                                              : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
+    swa__call call;
+    memset(&call, 0, sizeof call);
+    if (!swa__parts_ok(parts) || swa__rows_check(rows, &call).status != SWA_OK) return 0;
+    return swa__rows_bytes(rows, &call.shape, parts,
+                           rows->n_tokens > 0 ? swa__rows_split(&call)
+                                              : SWA__SPLIT_BYTES / swa__partial_bytes(&call.shape));
 }
 
 static int swa__reads_written(const swa_shape *s, const swa_rows *rows, const swa_attn *a,
@@ -17205,15 +17313,16 @@ static int swa__reads_written(const swa_shape *s, const swa_rows *rows, const sw
 
 /* Whether a query sees what stood in a ring that segments read, and is overwritten. No end of a
    window moves back from query to query, so that the first and the last tell of all. */
-static int swa__sees_lost(const swa_rows *r, const swa_window *w) {
+static int swa__sees_lost(const swa__call *call, const swa_window *w) {
+    const swa_rows *r = call->rows;
     int64_t lo, hi;
     int i, found = 0;
 
     if (w == NULL || r->n_tokens == 0) return 0;
     swa__bounds(w, r->pos + r->n_tokens - 1, &lo, &hi);
     lo = swa__lowest(w, r->pos);
-    for (i = 0; i < r->n_kv; i++) {
-        const swa_kv *kv = &r->kv[i];
+    for (i = 0; i < call->n_kv; i++) {
+        const swa_kv *kv = &call->kv[i];
         const int64_t from = kv->layout_ != 0 ? kv->pos - kv->lost_ : kv->pos;
         found |= from < kv->pos && from < hi && (lo < kv->pos || from < w->n_sink);
     }
@@ -17226,7 +17335,7 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     swa__keys keys;
     const swa__there there = { 0, INT64_MAX, &keys };
     swa_run run;
-    int64_t q = r->pos, lo, hi;
+    int64_t q = r->pos, end = INT64_MAX, lo, hi;
     int i;
 
     memset(&keys, 0, sizeof keys);
@@ -17237,7 +17346,9 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     run.n = r->n_tokens;
 
     if (r->n_tokens == 0) return swa__no(SWA_ERR_ARG, "n_tokens: 0, under audit");
+    if (r->window.kind == SWA__UNSAID) return swa__no(SWA_ERR_ARG, SWA__NO_WINDOW);
     swa__bounds(&r->window, r->pos + r->n_tokens - 1, &lo, &hi);
+    lo = swa__lowest(&r->window, r->pos);
     for (i = 0; i < r->n_kv; i++) {
         const swa_kv *kv = &r->kv[i];
         if (kv->n > 0 && kv->pos >= hi)
@@ -17246,6 +17357,14 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
         if (kv->n > 0 && kv->k == kv->v && !s->v_in_k)
             return swa__no(SWA_ERR_ARG, "kv: v where k is, under audit: say v_in_k if V is a part of K");
         if (kv->pos <= q) q = swa__max64(q, kv->pos + kv->n);
+        if (r->audit == 1 || kv->n == 0) continue;
+        if (a->pick == NULL && kv->pos > end && kv->pos > lo && end < r->pos + r->n_tokens)
+            return swa__no(SWA_ERR_ARG, "kv: positions between two segments that a query sees and none "
+                                        "holds (audit 2): was a page left out, or n not raised?");
+        end = kv->pos + kv->n;
+        if (kv->layout_ == 0 && end > hi)
+            return swa__no(SWA_ERR_ARG, "kv: rows behind all that queries see (audit 2): is rows.pos "
+                                        "set, and n the rows that are there?");
     }
     if (q < r->pos + r->n_tokens)
         return swa__no(SWA_ERR_ARG, "pos or kv: no segment holds a query's own position, under audit");
@@ -17258,39 +17377,71 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
 /* A call over rows of the caller's, but for its scratch. */
 static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, int parts,
                                     swa__call *call) {
+    swa__verdict v;
     swa_shape s;
-    swa__verdict v = swa__rows_check(rows, &s);
     const void *arrays[14];
     int i;
 
+    if (attn != NULL) swa__call_begin(call, attn, SWA_ATTEND_STORED);    /* keys come from rows->kv */
+    v = swa__rows_check(rows, call);
     if (v.status != SWA_OK) return v;
+    s = call->shape;
     if (attn == NULL || attn->q.p == NULL)
         return swa__no(SWA_ERR_ARG, "no attn or index, or q.p is NULL");
     if (rows->scratch == NULL) return swa__no(SWA_ERR_MEMORY, "rows' scratch is NULL");
-    swa__call_begin(call, attn, SWA_ATTEND_STORED);      /* keys come from rows->kv */
     for (i = swa__arrays_of(&s, &call->a, arrays); i > 0; i--)
         if (swa__touch(arrays[i - 1], 1, rows->scratch, rows->scratch_bytes))
             return swa__no(SWA_ERR_ARG, "scratch: an array of the call begins in it");
-    for (i = 0; i < rows->n_kv; i++)
-        if (rows->kv[i].n > 0 && swa__reads_written(&s, rows, &call->a, &rows->kv[i]))
+    for (i = 0; i < call->n_kv; i++)
+        if (call->kv[i].n > 0 && swa__reads_written(&s, rows, &call->a, &call->kv[i]))
             return swa__no(SWA_ERR_ARG, "kv: k, v or tail where the call writes, or in the scratch");
     i = 0;
     /* int8 products need K in q8, all of it */
-    while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
+    while (i < call->n_kv && (call->kv[i].n == 0 || swa__k_type(&call->kv[i]) == SWA_Q8)) i++;
     v = swa__attn_check(&s, &rows->window, &call->a, rows->n_tokens,
-                        i == rows->n_kv ? SWA_Q8 : SWA_F32);
+                        i == call->n_kv ? SWA_Q8 : SWA_F32);
     if (v.status == SWA_OK && rows->audit > 0) v = swa__rows_audit(rows, &s, &call->a);
     if (v.status != SWA_OK) return v;
     /* of a list's keys those that are lost are skipped, as all others that are not there */
-    if (swa__sees_lost(rows, call->a.pick != NULL ? call->a.pick_window : &rows->window))
+    if (swa__sees_lost(call, call->a.pick != NULL ? call->a.pick_window : &rows->window))
         return swa__no(SWA_ERR_LOST, "kv: a query sees rows that the ring has overwritten: "
                                      "max_rollback says how many are kept for it");
     if (!swa__parts_ok(parts)) return swa__no(SWA_ERR_ORDER, "parts: out of range");
     swa__call_base(call, &s, rows->isa != 0 ? rows->isa : swa_isa_best());
-    call->rows = rows;
     call->n_jobs = 1;
     call->sinks = rows->window.n_sink > 0;
     return swa__yes();
+}
+
+/* Whether q shares numbers with rows of a segment, as in a fused [n][q | k | v] that is read in place
+   where q's token stride was forgotten. They may begin at one place. */
+SWA__COLD static int swa__rows_tangled(const swa__call *call) {
+    const swa_shape *s = &call->shape;
+    const swa_in *q = &call->a.q;
+    swa__extent of_q, of[2], *end, *e;
+    int i;
+
+    if (swa__extent_add(&of_q, q->p, q->token, q->head, s->n_heads, s->head_dim, SWA__OF_QUERIES) == &of_q)
+        return 0;
+    swa__extent_reach(&of_q, call->rows->n_tokens);
+    for (i = 0; i < call->n_kv; i++) {
+        const swa_kv *kv = &call->kv[i];
+        if (kv->n == 0 || kv->layout_ != 0) continue;
+        end = of;
+        if (swa__k_type(kv) == SWA_F32)
+            end = swa__extent_add(end, (const float *)kv->k, kv->k_token, kv->k_head, s->n_kv_heads,
+                                  s->head_dim, SWA__OF_KEYS);
+        if (swa__v_type(kv) == SWA_F32 && !s->v_in_k)
+            end = swa__extent_add(end, (const float *)kv->v, kv->v_token, kv->v_head, s->n_kv_heads,
+                                  s->v_dim, SWA__OF_KEYS);
+        for (e = of; e < end; e++) {
+            swa__extent_reach(e, kv->n);
+            if (e->x.p != q->p && e->from < of_q.to && of_q.from < e->to
+                && swa__meet(swa__place_of(e, kv->n), swa__place_of(&of_q, call->rows->n_tokens)))
+                return 1;
+        }
+    }
+    return 0;
 }
 
 /* The same, of one that is attention alone. */
@@ -17299,6 +17450,9 @@ static swa__verdict swa__attend_rows(const swa_rows *rows, const swa_attn *attn,
     const swa__verdict v = swa__rows_begin(rows, attn, parts, call);
 
     if (v.status != SWA_OK) return v;
+    if ((rows->n_tokens > 1 || rows->audit > 0) && swa__rows_tangled(call))
+        return swa__no(SWA_ERR_ARG, "q: shares numbers with a segment's rows: in a fused [n][q | k | v] "
+                                    "it has a token stride, too");
     return swa__alone_check(call, rows->n_tokens, rows->audit,
                             rows->audit > 0 && swa__sinks_far(&rows->window,
                                                               rows->pos + rows->n_tokens - 1));
@@ -17309,10 +17463,10 @@ static swa__verdict swa__rows_scratch(swa__call *call, int parts) {
     const swa_rows *rows = call->rows;
 
     if (!swa__enough(rows->scratch_bytes, swa__rows_bytes(rows, &call->shape, parts, 0)))
-        return swa__no(SWA_ERR_MEMORY, "scratch_bytes: less than swa_attention_bytes says");
+        return swa__no(SWA_ERR_MEMORY, "scratch_bytes: too little for so many parts, see swa_attention_bytes");
     swa__call_slices(call, swa__align64(rows->scratch));
     call->split = call->scratch + call->part_bytes * (size_t)parts;
-    call->split_rows = swa__rows_split(rows, &call->shape);
+    call->split_rows = swa__rows_split(call);
     if (!swa__enough(rows->scratch_bytes,
                      swa__rows_bytes(rows, &call->shape, parts, call->split_rows)))
         call->split_rows = 0;
@@ -17323,6 +17477,20 @@ SWA__COLD SWA_API const char *swa_attention_explain(const swa_rows *rows, const 
     swa__call call;
     const char *why = swa__attend_rows(rows, attn, 1, &call).why;
     return why != NULL ? why : swa__rows_scratch(&call, 1).why;
+}
+
+SWA__COLD SWA_API const char *swa_attention_part_explain(const swa_rows *rows, const swa_attn *attn,
+                                                         int phase, int part, int parts) {
+    swa__call call;
+    swa__ticket mine;
+    const char *why;
+
+    if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA__NO_PART;
+    why = swa__attend_rows(rows, attn, parts, &call).why;
+    if (why == NULL) why = swa__rows_scratch(&call, parts).why;
+    if (why != NULL) return why;
+    mine = swa__ticket_of(&call, parts);
+    return swa__tickets_there(&call, &mine, phase, part, parts) ? NULL : SWA__NO_JOIN;
 }
 
 SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,

@@ -745,7 +745,10 @@ static inline int md_truncate(md *m, int seq, int64_t end) {
 static inline int md_fork(md *m, int dst, int src, int64_t end) {
     md_seq *s = &m->seq[src], *d = &m->seq[dst];
     int64_t to = end == -1 ? s->end : end;
-    unsigned may = to < 0 ? MD_MAY(SWA_ERR_ARG) : to > s->end ? MD_MAY(SWA_ERR_ORDER) : md_may_rewind(m, s, to);
+    const int emptied = m->desc.audit && end == -1 && s->end == s->start && d->end > d->start;
+    unsigned may = to < 0 || emptied ? MD_MAY(SWA_ERR_ARG)
+                 : to > s->end       ? MD_MAY(SWA_ERR_ORDER)
+                                     : md_may_rewind(m, s, to);
     md_expect(m, may);
     if (!md_status(m, swa_cache_fork(&m->cache, dst, src, end), may, 0, "swa_cache_fork")) return 0;
     if (!(may & MD_MAY(SWA_OK))) return 1;

@@ -1161,6 +1161,75 @@ static int mixed_call(swa_rows *r, const float *q, const float *q_tail, float *o
     give_scratch(r);
     return CHECK_OK(swa_attention(r, &a));
 }
+/* Pages that no query sees are asked for their positions alone: K and V of those are no memory here, and the bits are
+   those of one segment. A page that is seen has to be there, and under audit each. */
+TEST_EACH_ISA(attention_unseen_pages) {
+    enum { PAGE = 8, PAGES = 24, KEYS = PAGE * PAGES, DIM = 16, MOST = 5 };
+    static float k[KEYS * DIM], v[KEYS * DIM], q[MOST * DIM], one[MOST * DIM], paged[MOST * DIM];
+    t_fill(k, KEYS * DIM, 1.0f);
+    t_fill(v, KEYS * DIM, 1.0f);
+    t_fill(q, MOST * DIM, 1.0f);
+    for (int i = 0; i < (t_all() ? 120 : 60); i++) {
+        const int64_t W = t_int(1, 40), pos = t_int(0, KEYS - MOST);
+        swa_kv kv[PAGES], all;
+        swa_rows r;
+        swa_attn a;
+        int seen[PAGES] = { 0 }, first = PAGES, hidden = 0;
+        memset(kv, 0, sizeof kv);
+        memset(&all, 0, sizeof all);
+        memset(&r, 0, sizeof r);
+        memset(&a, 0, sizeof a);
+        r.shape.n_heads = r.shape.n_kv_heads = 1;
+        r.shape.head_dim = DIM;
+        r.window = i % 6 == 0 ? swa_window_chunked(W)
+                 : i % 6 == 1 ? swa_window_symmetric(W)
+                 : i % 6 == 2 ? swa_window_sinks(W, (int32_t)t_int(1, 20))
+                              : swa_window_sliding(W);
+        r.pos = pos;
+        r.n_tokens = (int32_t)t_int(1, MOST);
+        if (i % 6 == 3) {
+            r.window.prefix_first = t_int(0, KEYS - 1);
+            r.window.prefix = t_int((int)r.window.prefix_first + 1, KEYS);
+        }
+        r.isa = isa;
+        r.kv = &all;
+        r.n_kv = 1;
+        all.k = k;
+        all.v = v;
+        all.n = KEYS;
+        a.q.p = q;
+        a.out.p = one;
+        if (r.window.n_sink > 0) a.q_sink.p = q; /* audit wants it */
+        r.scratch_bytes = swa_attention_bytes(&r, 1);
+        r.scratch = malloc(r.scratch_bytes);
+        REQUIRE(r.scratch != NULL);
+        t_label("case %d: W %d, %d tokens at %d", i, (int)W, r.n_tokens, (int)pos);
+        CHECK_OK(swa_attention(&r, &a));
+        a.out.p = paged;
+        r.kv = kv;
+        r.n_kv = PAGES;
+        for (int p = 0; p < PAGES; p++) {
+            kv[p].pos = p * PAGE;
+            kv[p].n = PAGE;
+            for (int x = 0; x < r.n_tokens * PAGE; x++)
+                seen[p] |= swa_visible(&r.window, pos + x / PAGE, kv[p].pos + x % PAGE);
+            if (seen[p] && first == PAGES) first = p;
+            /* what lies between sinks and the window is asked for, as if it were seen */
+            hidden += !seen[p] && (r.window.n_sink == 0 || kv[p].pos > pos); /* which audit finds, too */
+            if (!seen[p] && r.window.n_sink == 0) continue;
+            kv[p].k = k + p * PAGE * DIM;
+            kv[p].v = v + p * PAGE * DIM;
+        }
+        CHECK_OK(swa_attention(&r, &a));
+        CHECK(memcmp(one, paged, (size_t)r.n_tokens * DIM * sizeof *one) == 0);
+        r.audit = 1;
+        CHECK_STATUS(swa_attention(&r, &a), hidden ? SWA_ERR_ARG : SWA_OK);
+        r.audit = 0;
+        kv[first].k = NULL;
+        CHECK_STATUS(swa_attention(&r, &a), SWA_ERR_ARG);
+        free(r.scratch);
+    }
+}
 /* A key's arithmetic depends on how it is stored, and on no other key: neither on a segment out of sight, nor on one
    that shares its tile. The tail of q8 is summed by itself and scaled, that of f32 goes on with the sum of K; which of
    the two was done shows in the largest score, that of a chosen key. */

@@ -124,6 +124,14 @@ static swa_status asked_part(swa_cache *kv, int layer, const swa_attn *a, int ph
     return got;
 }
 #define swa_attend_part(kv, layer, a, phase, part, parts) asked_part(kv, layer, a, phase, part, parts)
+static swa_status asked_rows_part(const swa_rows *r, const swa_attn *a, int phase, int part, int parts) {
+    const char *why = swa_attention_part_explain(r, a, phase, part, parts);
+    const swa_status got = swa_attention_part(r, a, phase, part, parts);
+    name_called("swa_attention_part_explain");
+    CHECK((why == NULL) == (got == SWA_OK));
+    return got;
+}
+#define swa_attention_part(r, a, phase, part, parts) asked_rows_part(r, a, phase, part, parts)
 
 static const int bad_index[] = { INT32_MIN, -2, -1, 3, 4, 1 << 24, INT32_MAX }; /* of 3 sequences or 2 layers */
 enum { BAD = (int)(sizeof bad_index / sizeof *bad_index) };
@@ -221,6 +229,7 @@ static void explains(const swa_cache_desc *d, const char *word, int at) {
 static void misuse_explain(void) {
     static const int other[] = { 0, 0 }, chain[] = { 1, 0 }, none[] = { 0, -1 }, last[] = { 1, 1 };
     const swa_window odd[3] = { w.windows[0], w.windows[1], swa_window_sliding(0) };
+    const swa_window forgotten[2] = { w.windows[0] }, narrow[2] = { w.windows[0], swa_window_sliding(5) };
     const swa_shape shapes[2] = { w.desc.shape, w.desc.shape };
     const swa_types types = { SWA_F32, SWA_F32, SWA_F32 }, three[3] = { types, types, types };
     swa_cache_desc d = w.desc;
@@ -251,7 +260,14 @@ static void misuse_explain(void) {
     EXPLAINS(d.shape.v_in_k = 2, "v_in_k", 0);
     EXPLAINS(d.shape.tail_dim = -1, "below 0", 0);
     EXPLAINS((d.k_rows = none, d.n_k_rows = 2), "k_rows", -1);
-    EXPLAINS((d.audit = 1, d.windows = NULL, d.n_windows = 0), "windows", -1);
+    EXPLAINS((d.audit = 1, d.windows = NULL, d.n_windows = 0), "window: none", -1);
+    EXPLAINS((d.audit = 1, d.windows = forgotten), "window: none", -1);
+    EXPLAINS(d.windows = forgotten, NULL, -1);
+    EXPLAINS((d.audit = 1, d.windows = narrow), "max_context", -1);
+    EXPLAINS((d.audit = 1, d.windows = narrow, d.max_context = 4), NULL, -1); /* which one of them needs */
+    EXPLAINS((d.audit = 1, d.windows = narrow, d.max_context = 0), NULL, -1);
+    EXPLAINS((d.audit = 1, d.windows = narrow, d.n_windows = 1), NULL, -1);
+    EXPLAINS(d.windows = narrow, NULL, -1);
     EXPLAINS((d.n_types = 0x7f7f7f7f, d.types = (const swa_types *)(const void *)&d), "zeroed", -1);
     EXPLAINS((d.n_k_rows = 1 << 21, d.k_rows = (const int *)(const void *)&d), "zeroed", -1);
     EXPLAINS(d.max_context = INT64_MAX, "more slots", 1);
@@ -1573,6 +1589,8 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
              }
              r->kv = many;
              r->n_kv = MANY_KV;
+             r->window = swa_window_causal();
+             r->pos = (int64_t)MANY_KV * INT32_MAX - r->n_tokens;            /* all are seen */
              *want = sizeof(size_t) < 8 ? SWA_ERR_ARG : SWA_ERR_OVERFLOW;    /* one is more than 32 bits reach */
              return 1;
     default: return spoil_row_strides(r, kv, which);
@@ -1786,9 +1804,54 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     case 27: a->q.p = nan; r->n_tokens = 2; return 1;          /* the last token's alone */
     case 28: r->shape.tail_dim = 2; kv[0].tail = kv[1].tail = w.apart; a->q_tail.p = nan + 3 * HEADS * (DIM - 2);
              return 0;
+    case 29: memset(&r->window, 0, sizeof r->window); return 0;
+    case 30: kv[0].n = 3; r->audit = 2; return 0;              /* a page left out */
+    case 31: kv[0].n = 1; r->window = swa_window_sliding(1); r->audit = 2; return 1;      /* which nobody sees */
+    case 32: kv[0].n = 4; r->window = swa_window_sliding(1); r->audit = 2; return 1;      /* nor its last one */
+    case 33: kv[0].n = 4; r->window = swa_window_sliding(2); r->audit = 2; return 0;
+    case 34: kv[0].n = 0; r->audit = 2; return 1;              /* the text may begin late */
+    case 35: kv[0].n = 3; audited_list(r, a, list, 1, 1); return 1; /* by a list */
+    case 36: r->pos = 4; r->audit = 2; return 0;               /* a row behind the last query */
+    case 37: r->pos = 4; return 1;
+    case 38: r->window = swa_window_symmetric(1); r->pos = 4; r->audit = 2; return 1;      /* which sees it */
+    case 39: r->window = swa_window_symmetric(1); r->pos = 3; r->audit = 2; return 0;
     default: return -1;
     }
     /* clang-format on */
+}
+/* A fused [n][q | k | v] that is read in place, without q's token stride; audit or not. */
+static void misuse_rows_fused(void) {
+    static float x[8 * 3 * HEADS * DIM];
+    swa_kv kv[2];
+    swa_rows r;
+    swa_attn a = w.attn, b;
+    for (int i = 0; i < 6; i++) {
+        t_label("rows, fused %d", i);
+        r = good_rows(kv);
+        r.shape.n_kv_heads = HEADS;
+        r.pos = 0;
+        r.n_tokens = 8;
+        r.n_kv = 1;
+        r.audit = i % 2;
+        kv[0].n = 8;
+        kv[0].k = x + HEADS * DIM;
+        kv[0].v = x + 2 * HEADS * DIM;
+        kv[0].k_token = kv[0].v_token = 3 * HEADS * DIM;
+        b = a;
+        b.k.p = b.v.p = b.lse = NULL;
+        b.q.p = x;
+        b.q.token = 3 * HEADS * DIM;
+        b.out.p = w.apart;
+        b.stat = NULL;
+        if (i / 2 == 1) b.q.token = 0;
+        if (i / 2 == 2) kv[0].k = w.x, b.q.token = 0; /* V among q's rows */
+        if (i / 2 == 0) ACCEPT(swa_attention, (&r, &b));
+        else REFUSE(swa_attention, (&r, &b), SWA_ERR_ARG);
+        b.q.token = 0;
+        r.n_tokens = 1; /* of one token nothing is shared */
+        kv[0].n = 1;
+        ACCEPT(swa_attention, (&r, &b));
+    }
 }
 static void misuse_rows_audit(void) {
     for (int way = 0;; way++)
@@ -3317,6 +3380,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_compute();
     misuse_rows();
     misuse_rows_in_place();
+    misuse_rows_fused();
     misuse_segments();
     misuse_rows_outputs();
     misuse_merge();
