@@ -5091,9 +5091,6 @@ typedef struct {
                 float *s, const swa__total *to);
     swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of 16 rows. NULL = there is
                                             none                                                  */
-#if SWA__BF16
-    swa__sums *sums;
-#endif
     /* o [rows][dvp], m, l [rows] of one more block into to; of a panel one without values, a sink
        logit. */
     void (*fold)(int rows, int dvp, const swa__total *to, const float *o, const float *m,
@@ -5118,12 +5115,13 @@ typedef struct {
     /* dst[0..n) = src as the type will hold it (q8: integers, and the scale), zeros up to a
        multiple of 16. */
     void (*round)(int type, const void *src, int src_type, int n, float *dst, float *scale);
+#if SWA__BF16
+    swa__sums *sums;
     /* src [rows][ld] in the given form, chains running over the rows: rounded to bf16, below tiny
        0, rows whose bit of keep (by row mod 16) is not set 0. Pairs take swa__stored(form, rows)
        rows. dst may be src. */
     void (*to_form)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
                     float *dst);
-#if SWA__BF16
     /* The same in the form SWA__SINGLES; dst may be src where that is f32 and nothing is turned.
        Returns 1 if a number that was read was below tiny, kept or not. */
     int (*singles)(const swa__formed *x, const void *src, float *dst);
@@ -11687,10 +11685,9 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #define SWA__KERNELS(isa, nr, step, half, half_sums, pairs, half_pairs) { nr, swa__few_##isa, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs }, \
       { swa__many_##isa, half_sums } }, \
-    SWA__SUMS(isa) swa__fold_##isa, \
-    swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, step, \
+    swa__fold_##isa, swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, step, \
     swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
-    SWA__TO_FORM(isa) SWA__TO_ROWS(isa) SWA__DOTS_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
+    SWA__BF16_KERNELS(isa) SWA__TO_ROWS(isa) SWA__DOTS_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
 #else
@@ -11702,11 +11699,9 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #  define SWA__STAGED_KERNEL(isa) NULL
 #endif
 #if SWA__BF16
-#  define SWA__SUMS(isa)    swa__sums_##isa,
-#  define SWA__TO_FORM(isa) swa__to_form_##isa, swa__singles_##isa,
+#  define SWA__BF16_KERNELS(isa) swa__sums_##isa, swa__to_form_##isa, swa__singles_##isa,
 #else
-#  define SWA__SUMS(isa)
-#  define SWA__TO_FORM(isa) NULL,
+#  define SWA__BF16_KERNELS(isa)
 #endif
 #if SWA__DOTS
 #  define SWA__NO_DOTS          , NULL, NULL
@@ -12766,6 +12761,7 @@ static int swa__expands(const swa__call *call) {
 
 static int swa__listed(const swa__call *call) { return SWA__LISTS && call->a.pick != NULL; }
 
+#if SWA__BF16
 /* A tile's [dims][16] as 16 rows of V, for products whose numbers have to lie key by key. */
 static void swa__tile_to_rows(const swa__call *call, const float *k, float *v) {
     const int dims = call->shape.v_dim, whole = dims / SWA__TILE * SWA__TILE,
@@ -12777,7 +12773,6 @@ static void swa__tile_to_rows(const swa__call *call, const float *k, float *v) {
         for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
 }
 
-#if SWA__BF16
 /* For SWA_BF16_TILE a q8 tile's scales are multiplied in before its numbers are rounded: it has no
    chain of K alone, nor one of the tail, that a scale could follow, and of V that costs less than p
    times the scale in each panel. What has one was staged, so that it is ours. */
@@ -12800,7 +12795,6 @@ static void swa__values_scaled(unsigned seen, int dvp, const float *scale, float
             for (n = 0; n < SWA__TILE; n++) v[d + n] *= mul;
     }
 }
-#endif
 
 /* The staged tiles in the form that bf16 products take. Keys that nobody sees become zeros in V. */
 static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
@@ -12817,13 +12811,11 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
         const float *rows = (const float *)tile->v;
         const unsigned seen = swa__tile_seen(range, t);
         if (seen == 0) continue;
-#if SWA__BF16
         swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
         if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
         if (!call->shape.v_in_k)
             swa__values_scaled(seen, dvp, tile->v_scale, (float *)(uintptr_t)tile->v);
         tile->v_scale = NULL;
-#endif
         /* V before K: where it is part of K, that is rewritten below, maybe where it lies */
         if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that
                                             they stay in L1 */
@@ -12843,7 +12835,6 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
     }
 }
 
-#if SWA__BF16
 /* V that is part of K, of one tile, as K's rows lie: neighbouring dims have changed places, and
    neighbouring keys, which p.v takes pair by pair. Where K's keys are turned as well, all of them
    seen, and no number counts in V but not in K, that is what K becomes: one copy of the latents in
@@ -12905,9 +12896,8 @@ static void swa__stage_singles(const swa__call *call, const swa__geo *g, const i
         tile->tail_type = SWA_F32;
     }
 }
-#endif
 
-#if SWA__AVX512_DOT && SWA__BF16
+#if SWA__AVX512_DOT
 /* The same for SWA__PAIRS, from what the tiles hold: f32, f16 or bf16, for q8 was widened. */
 static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__room *room,
                              swa__block *b) {
@@ -12934,7 +12924,7 @@ static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__r
     }
 }
 #endif
-#if (SWA__AVX2 || SWA__AVX512) && SWA__BF16
+#if SWA__AVX2 || SWA__AVX512
 /* Few rows' p.v in bf16 takes whole tiles: V of those that are not seen whole, at the edges of what
    is seen, is moved, with zeros for keys that nobody sees. K is multiplied where it lies, whatever
    it holds there. In the order of tiles scales are multiplied in: what has some was staged. */
@@ -13080,6 +13070,7 @@ static void swa__stage_amx(const swa__geo *g, const int range[4], const swa__roo
     }
 }
 #endif
+#endif /* SWA__BF16 */
 
 /* The blocks that some tokens touch, as a list: n of them, the sinks' from [0, sinks), then the
    window's from [lo, hi), in numbers of blocks. Those without a key are not in it: between two
@@ -13522,9 +13513,7 @@ static void swa__q_to_form(const swa__kernels *kr, int form, int dims, int ld, f
     if (form == SWA__SINGLES) kr->singles(&x, q, q);
     else kr->to_form(form, dims, 0xffffu, ld, SWA__TINY_QK, q, q);
 }
-#endif
 
-#if SWA__BF16
 /* The same of few rows, SWA__SINGLES: columns of one, where chains run over the dims, so that dims
    change places by twos. Fewer than a vector's lanes: number by number. */
 SWA__NOINLINE void swa__q_singles(int dims, int step, float *q) {
@@ -15239,26 +15228,24 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     }
     if (expand) call->ops->stage(call->ops->user, &j->keys, u->h, range, room, b);
     else swa__stage(in, range, room, b);
-    /* forms of bf16 are made of what was staged, whoever did it */
+#if SWA__BF16
+    /* its forms are made of what was staged, whoever did it */
 #if SWA__AMX
     if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(&j->geo, range, room, b);
     else
 #endif
-#if (SWA__AVX2 || SWA__AVX512) && SWA__BF16
+#if SWA__AVX2 || SWA__AVX512
     if (j->geo.rounds || (j->geo.form == SWA__PAIRS && j->few))
         swa__stage_edges(&j->geo, range, room, b);
     else
 #endif
-#if SWA__AVX512_DOT && SWA__BF16
+#if SWA__AVX512_DOT
     if (j->geo.form == SWA__PAIRS) swa__stage_pairs(&j->geo, range, room, b);
     else
 #endif
-#if SWA__BF16
-    if (j->geo.form == SWA__SINGLES) {
-        swa__stage_singles(call, &j->geo, range, room, b);
-    } else
+    if (j->geo.form == SWA__SINGLES) swa__stage_singles(call, &j->geo, range, room, b);
+    else if (j->geo.form != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);
 #endif
-    if (swa__form_of(&j->geo) != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);
 
     swa__unit_tiles(p->w, last, b->pos, &b->t0, &b->t1);
     /* what another's stage will read is not known here; a stream fetches nothing */
