@@ -11953,6 +11953,12 @@ static int swa__find(const swa__keys *keys, int64_t p) {
     return lo;
 }
 
+/* The same for positions that ascend: from segment s on, that of the one before, without a search. */
+SWA__INLINE int swa__find_on(const swa__keys *keys, int s, int64_t p) {
+    while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= p) s++;
+    return s;
+}
+
 /* ---- scratch ---- */
 
 /* Where a block of keys is staged; of a tile only what could not be read in place. */
@@ -12680,8 +12686,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         /* the first and the end of those that are; both intervals may touch it, then all between too */
         for (lo = 0; (seen >> lo & 1) == 0;) lo++;
         for (hi = SWA__TILE; (seen >> (hi - 1) & 1) == 0;) hi--;
-        /* tiles ascend, and so do segments: no search */
-        while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
+        s = swa__find_on(keys, s, pos + lo);
         if (s < keys->n_kv) src = swa__seek(in, s);
         if (src != NULL && src->x[SWA__K].tiled && src->pos <= pos + lo && src->end >= pos + hi)
             swa__tile_slots(keys, src, src->first + (pos - src->pos), lo, hi, &to, tile);
@@ -14489,7 +14494,7 @@ static void swa__sight_keys(const swa__job *j, const swa__unit *u, const swa__bl
         const int64_t pos = b->next_pos + k;
         const swa__source *src;
         int64_t row;
-        while (s < j->keys.n_kv && j->keys.kv[s].pos + j->keys.kv[s].n <= pos) s++;
+        s = swa__find_on(&j->keys, s, pos);
         if (s == j->keys.n_kv) return;
         src = swa__seek(in, s);
         if (pos < src->pos) continue;
@@ -15034,7 +15039,7 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
         const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
         unsigned left;
         if (bits == 0) continue;
-        while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + c) s++;
+        s = swa__find_on(keys, s, pos + c);
         if (s == keys->n_kv) break;
         /* a whole tile's keys are named like all others, only not moved */
         if (bits == 0xffffu && swa__gather_slots(x, room, s, pos + c)) {
@@ -15043,7 +15048,7 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
         }
         for (left = bits; left != 0; left &= left - 1) {
             i = c + swa__low_bit(left);
-            while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + i) s++;
+            s = swa__find_on(keys, s, pos + i);
             if (s == keys->n_kv || keys->kv[s].pos > pos + i) continue;
             swa__gather_keys(x, pos + i, 1, sinks);
             swa__gather_one(x, room, s, pos + i);
