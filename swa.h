@@ -1899,13 +1899,10 @@ SWA__COLD SWA_API const char *swa_isa_name(int isa) {
 }
 
 /* ==== [SECTION 3] NUMBERS ========================================================================
-   Sizes that cannot overflow unnoticed, and the two 16-bit formats in plain C. All
-   sections below compute their sizes by these functions. Masks and single numbers are converted by
+   Sizes that cannot overflow unnoticed, and the formats of 16 and 8 bits in plain C. All sections
+   below compute their sizes by these functions. Masks and single numbers are converted by
    them too; rows by the kernels, whose scalar instance is made of them (but on x86-64, where it is
    SSE2): so what rounds to which bits is said once, and tests hold every instruction set to it. */
-
-/* Dims, slots and counts come from the caller, and a size is a product of up to four of them. One
-   that wraps round would pass as a small size, and the memory that it asks for be written over. */
 
 /* Whether arrays of so many bytes share any. NULL shares none, an empty one neither. */
 static int swa__touch(const void *a, size_t n, const void *b, size_t m) {
@@ -1913,7 +1910,10 @@ static int swa__touch(const void *a, size_t n, const void *b, size_t m) {
     return x != 0 && y != 0 && n > 0 && m > 0 && (x < y ? y - x < n : x - y < m);
 }
 
-static int swa__mul(size_t a, size_t b, size_t *r) {   /* 1 = fits */
+/* Dims, slots and counts come from the caller, and a size is a product of up to four of them. One
+   that wraps round would pass as a small size, and the memory that it asks for be written over.
+   1 = fits. */
+static int swa__mul(size_t a, size_t b, size_t *r) {
     if (b != 0 && a > (size_t)-1 / b) return 0;
     *r = a * b;
     return 1;
@@ -15878,7 +15878,7 @@ static void swa__store_rows(swa__part *p) {
 /* Two ways in, which meet where the work begins:
 
        swa_attend_part        ring_call: layer and step are checked, call_base;  call_scratch
-       swa_attention_part     rows_call: rows_begin checks the segments, call_base;  its scratch
+       swa_attention_part     rows_begin: segments are checked, call_base;       rows_scratch
        both                   ticket_check, then swa__phase
 
    swa_attend and swa_attention run all parts of both phases themselves: they are checked once and
@@ -19161,8 +19161,8 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     swa__block_begin(j, &b);
     b.pos = at * SWA_BLOCK;
 
-    /* what any row of the batch sees of the block is staged, and what follows is fetched */
-    /* (the sight's arrays by row stay unset: index masks nothing, index_ranks does) */
+    /* what any row of the batch sees of the block is staged, and what follows is fetched. The
+       sight's arrays by row stay unset: index masks nothing, index_ranks does */
     swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
     swa__ranges(&l, 1, range);
     swa__stage(in, range, &w->room, &b);
