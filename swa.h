@@ -3460,32 +3460,6 @@ static int64_t swa__first_if(const swa__cache *c, int layer, int seq, int64_t po
     return pos <= swa__seq_of(c, seq)->begun ? held->before : held->first;
 }
 
-static int64_t swa__stored_end(const swa__cache *c, int layer, int seq);
-
-/* The rollback law: if the sequence ended at pos, each layer would still hold every row that the
-   query at pos needs. It asks for all rows from the needed one on, or for none. What that query
-   needs is enough for all that follow, because no window's lower end moves back.
-
-       needed          first            pos
-         |______ lost ____|____ held ____|        refused: the row at `needed` is overwritten
-
-   Sinks are not asked for: their slots are never given to another row. Under audit a ring that is
-   not full yet is asked as if it were: what is not permitted then fails in a short test too. */
-static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
-    const swa__seq *s = swa__seq_of(c, seq);
-    int i;
-    for (i = 0; i < c->d.n_layers; i++) {
-        const swa__layer *l = swa__layer_of(c, i);
-        const int64_t need = swa__needed(l, s, pos);
-        if (need < pos && need < swa__first_if(c, i, seq, pos)) return 0;
-        if (c->d.audit > 0 && need < pos && !l->bounded
-            && (l->window.kind == SWA__BAND ? pos - l->window.left : swa__lowest(&l->window, pos))
-                   < swa__stored_end(c, i, seq) - l->cap)
-            return 0;
-    }
-    return 1;
-}
-
 /* The cache, if it has that sequence; NULL else, which every call takes for a bad argument. */
 static swa__cache *swa__check_seq(const swa_cache *cache, int seq) {
     swa__cache *c = swa__get(cache);
@@ -3626,6 +3600,30 @@ static int64_t swa__least_stored(const swa__cache *c, int seq) {
     int i;
     for (i = 0; i < c->d.n_layers; i++) least = swa__min64(least, swa__stored_end(c, i, seq));
     return least;
+}
+
+/* The rollback law: if the sequence ended at pos, each layer would still hold every row that the
+   query at pos needs. It asks for all rows from the needed one on, or for none. What that query
+   needs is enough for all that follow, because no window's lower end moves back.
+
+       needed          first            pos
+         |______ lost ____|____ held ____|        refused: the row at `needed` is overwritten
+
+   Sinks are not asked for: their slots are never given to another row. Under audit a ring that is
+   not full yet is asked as if it were: what is not permitted then fails in a short test too. */
+static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    for (i = 0; i < c->d.n_layers; i++) {
+        const swa__layer *l = swa__layer_of(c, i);
+        const int64_t need = swa__needed(l, s, pos);
+        if (need < pos && need < swa__first_if(c, i, seq, pos)) return 0;
+        if (c->d.audit > 0 && need < pos && !l->bounded
+            && (l->window.kind == SWA__BAND ? pos - l->window.left : swa__lowest(&l->window, pos))
+                   < swa__stored_end(c, i, seq) - l->cap)
+            return 0;
+    }
+    return 1;
 }
 
 /* What begin, truncate and copy share: rows from pos on can be forgotten, exactly or not at all. */
