@@ -1877,17 +1877,14 @@ SWA_API int swa_isa_best(void) {
 }
 
 SWA__COLD SWA_API swa_type swa_compute_fastest(int isa) {
+    if (isa == SWA_ISA_BEST) isa = swa_isa_best();
+    if (isa != SWA_ISA_AVX512 || !swa_isa_usable(isa)) return SWA_F32;
 #if SWA__AMX
-    if ((isa == SWA_ISA_BEST ? swa_isa_best() : isa) == SWA_ISA_AVX512
-        && swa_isa_usable(SWA_ISA_AVX512) && swa__amx_allowed())
-        return SWA_BF16_TILE;
+    if (swa__amx_allowed()) return SWA_BF16_TILE;
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
-    if ((isa == SWA_ISA_BEST ? swa_isa_best() : isa) == SWA_ISA_AVX512
-        && swa_isa_usable(SWA_ISA_AVX512) && swa__likes_pairs())
-        return SWA_BF16;
+    if (swa__likes_pairs()) return SWA_BF16;
 #endif
-    (void)isa;
     return SWA_F32;
 }
 
