@@ -15435,12 +15435,12 @@ static int swa__cut_heads(const swa__job *j, const swa__cut *cut) {
     return woven > 1 ? woven : cut->together ? j->heads : 1;
 }
 
-/* Units and partial results of a cut; what phase 0 walks and phase 1 folds. In double: there may
-   be more than an int64 counts. */
-static void swa__count(swa__part *p, const swa__cut *cut, double *units, double *partials) {
+/* Units of a cut: what phase 0 walks. In double, as partial results below: there may be more than an
+   int64 counts. */
+static double swa__units(swa__part *p, const swa__cut *cut) {
+    double units = 0;
     int i;
 
-    *units = *partials = 0;
     for (i = 0; i < p->call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int most = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads,
@@ -15448,13 +15448,25 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
         if (j->rows == 0) continue;
         /* a token with a list is a unit, or several; its keys are never split */
         if (swa__listed(p->call))
-            *units += (double)j->n * ((p->call->group + most - 1) / most) * heads;
+            units += (double)j->n * ((p->call->group + most - 1) / most) * heads;
         else
-            *units += (double)(((int64_t)j->rows + most - 1) / most) * ((heads + each - 1) / each)
-                    * (cut->split ? j->all.n : 1);
-        /* a row keeps one of each block of its job, seen or not */
-        *partials += (double)j->rows * heads * j->all.n;
+            units += (double)(((int64_t)j->rows + most - 1) / most) * ((heads + each - 1) / each)
+                   * (cut->split ? j->all.n : 1);
     }
+    return units;
+}
+
+/* Whether there is room for the partial results that phase 1 folds, if keys are split: a row keeps
+   one of each block of its job, seen or not. */
+static int swa__split_fits(swa__part *p) {
+    double partials = 0;
+    int i;
+
+    for (i = 0; i < p->call->n_jobs; i++) {
+        const swa__job *j = swa__job_of(p, i);
+        partials += (double)j->rows * p->call->shape.n_kv_heads * j->all.n;
+    }
+    return partials <= (double)p->call->split_rows;
 }
 
 /* Rows cut until every part has one share, all alike. 0 if they cannot be: several runs, or queries
@@ -15463,7 +15475,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     const int nr = p->call->kr->nr;
     const swa__cut whole = *cut;
     const swa__job *j;
-    double units, partials;
+    double units;
 
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
@@ -15473,7 +15485,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     /* the first query sees about as much as the last: then equal rows are equal work */
     if ((double)swa__keys_seen(j, 0) < 0.9 * (double)swa__keys_seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
-        swa__count(p, cut, &units, &partials);
+        units = swa__units(p, cut);
         /* as many for each part, and no smaller one at the end */
         if (units >= p->parts && (int64_t)units % p->parts == 0 && j->rows % cut->many == 0)
             return 1;
@@ -15486,24 +15498,19 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
 /* Fewer rows to a unit, until there are so many units; returns how many there are. */
 static double swa__cut_rows(swa__part *p, swa__cut *cut, double least) {
     const int nr = p->call->kr->nr;
-    double units, partials;
-    for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
-        swa__count(p, cut, &units, &partials);
-        if (units >= least || cut->many <= nr) return units;
-    }
+    double units = swa__units(p, cut);
+    for (; units < least && cut->many > nr; units = swa__units(p, cut))
+        cut->many = (cut->many / nr + 1) / 2 * nr;
+    return units;
 }
 
 /* Rows of the caller's: each block by itself, of as many KV heads as leave four units per part. 0 if
    there is no room for the results, or no head to weave. */
 static int swa__cut_woven(swa__part *p, swa__cut *cut) {
-    double units, partials;
-
     cut->split = 1;
     for (; p->call->rows != NULL && cut->woven > 1; cut->woven /= 2) {
         cut->woven = swa__min(cut->woven, swa__job_of(p, 0)->woven);
-        swa__count(p, cut, &units, &partials);
-        if (cut->woven > 1 && units >= 4.0 * p->parts && partials <= (double)p->call->split_rows)
-            return 1;
+        if (cut->woven > 1 && swa__units(p, cut) >= 4.0 * p->parts && swa__split_fits(p)) return 1;
     }
     cut->woven = 1;
     cut->split = 0;
@@ -15517,7 +15524,7 @@ static int swa__cut_woven(swa__part *p, swa__cut *cut) {
 static swa__cut swa__cut_make(swa__part *p) {
     const int nr = p->call->kr->nr, parts = p->parts;
     swa__cut cut;
-    double units, partials;
+    double units;
 
     /* as many rows as q and o have room for, without the panel that fills the last one up */
     cut.few = SWA__FEW;
@@ -15530,18 +15537,16 @@ static swa__cut swa__cut_make(swa__part *p) {
         (void)swa__cut_rows(p, &cut, parts);
         return cut;
     }
-    swa__count(p, &cut, &units, &partials);
-    if (units >= 4.0 * parts) return cut;
+    if (swa__units(p, &cut) >= 4.0 * parts) return cut;
     cut.together = 0;
-    swa__count(p, &cut, &units, &partials);
-    if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
+    if (swa__units(p, &cut) >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
 
-    /* by keys: nobody stages what another has staged. If the results of all blocks have room, and
-       without trees: what those gather is no block of the list */
-    cut.split = !p->call->trees && partials <= (double)p->call->split_rows;
+    /* by keys: nobody stages what another has staged. Without trees: what those gather is no block
+       of the list */
+    cut.split = !p->call->trees && swa__split_fits(p);
     units = swa__cut_rows(p, &cut, 4.0 * parts);
     /* few rows at last: they share K and V, which come from memory once for all of them */
-    for (; units < parts && cut.few > 1; swa__count(p, &cut, &units, &partials)) cut.few /= 2;
+    for (; units < parts && cut.few > 1; units = swa__units(p, &cut)) cut.few /= 2;
     return cut;
 }
 
