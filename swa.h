@@ -2383,7 +2383,7 @@ SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size
             swa__mask_fill(row, columns, cell.size, cell.hidden);
             swa__bounds(&desc->window, q, &lo, &hi);
             swa__mask_open(block, k0, nk, lo, hi, &cell);
-            swa__mask_open(block, k0, nk, 0, sinks < q + 1 ? sinks : q + 1, &cell);
+            swa__mask_open(block, k0, nk, 0, swa__min64(sinks, q + 1), &cell);
             row += columns * cell.size;
         }
         first += (size_t)nk;
@@ -2496,7 +2496,7 @@ SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *m
         swa__mask_fill(row, side, 4, cell.hidden);
         for (delta = 0; delta <= i / B; delta++) {
             /* the tile's columns, cut at S */
-            int64_t j = (i / B - delta) * B, n = S - j < B ? S - j : B;
+            int64_t j = (i / B - delta) * B, n = swa__min64(S - j, B);
             int band = swa__compressed_tile(kind, W, B, delta);
             if (band == SWA__TILE_SKIPPED) break;
             if (band == SWA__TILE_OPEN) swa__mask_open(row, 0, S, j, j + n, &cell);
@@ -2626,7 +2626,7 @@ SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, cons
     /* cos and sin cost more than the rotation: of a token once, for all its heads */
     for (t = 0; t < n; t++, x += row) {
         for (from = 0; from < rotary / 2; from += count) {
-            count = rotary / 2 - from < CHUNK ? rotary / 2 - from : CHUNK;
+            count = swa__min(rotary / 2 - from, CHUNK);
             for (i = 0; i < count; i++) {
                 swa__rope_angle(pos[t], freq[from + i], &c[i], &s[i]);
                 c[i] *= mscale;
@@ -4737,12 +4737,10 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
         return 0;
 
     for (i = 0; i < plan->n_seqs; i++) {
-        int32_t left;
         if (plan->lens[i] <= plan->done) continue;
-        left = plan->lens[i] - plan->done;
         memset(&runs[n], 0, sizeof runs[n]);
         runs[n].seq = plan->seqs != NULL ? plan->seqs[i] : i;
-        runs[n].n = left < plan->chunk ? left : plan->chunk;
+        runs[n].n = swa__min(plan->lens[i] - plan->done, plan->chunk);
         runs[n].pos = (plan->start != NULL ? plan->start[i] : 0) + plan->done;
         n++;
     }
@@ -5439,7 +5437,7 @@ static void swa__summed_scores(const swa__block *b, const swa__sight *n, int w, 
 SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, const int range[4],
                                       int d, int nr, const float *p, float *o) {
     const int tiles = SWA__AMX && g->form == SWA__TILE_AMX,
-              rows = g->dvp - d < SWA__SUMMED ? g->dvp - d : SWA__SUMMED;
+              rows = swa__min(g->dvp - d, SWA__SUMMED);
     swa__summed x;
     int r, more = 0;
 
@@ -12380,7 +12378,7 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
        and its keys are put into their places */
     for (; a < b; a += n, slot += n) {
         off = (int)(slot & (SWA__TILE - 1));
-        n = b - a < SWA__TILE - off ? b - a : SWA__TILE - off;
+        n = swa__min(b - a, SWA__TILE - off);
         swa__tile_widen(keys, x, x->p + (slot - off) * x->row, slot - off, 0, SWA__TILE, to->row);
         for (d = 0; d < x->dim; d++)
             for (i = 0; i < n; i++) dst[d * SWA__TILE + a + i] = to->row[d * SWA__TILE + off + i];
@@ -13597,7 +13595,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         float *to;
         nr = swa__panel_rows(j, end - r);
         to = q + swa__stored(form, dk) * nr;
-        n = end - r < nr ? end - r : nr;
+        n = swa__min(end - r, nr);
 
         /* K's part of the rows, then (below) the tail's behind it; idle places of the panel get the
            last row again, whose results nobody writes */
@@ -14193,7 +14191,7 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
     if ((u->r0 + r) / group >= x->until || (u->r0 + r + n - 1) / group < x->from) return;
 
     while (keys > x->nodes && x->node[keys - 1] > (u->r0 + r + n - 1) / group) keys--;
-    l->hi[0] = x->sinks < keys ? x->sinks : keys;
+    l->hi[0] = swa__min(x->sinks, keys);
     l->hi[1] = x->start[1] = keys;
     l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
@@ -14536,7 +14534,7 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     const swa_attn *a = &j->call->a;
     const swa_in out = { a->out.p, a->out.token, a->out.head };
     const int group = j->call->group, nr = j->call->kr->nr;
-    const int next = end + nr < u->n ? end + nr : u->n, groups = swa__sight_groups(l);
+    const int next = swa__min(end + nr, u->n), groups = swa__sight_groups(l);
     /* as long as it has not been packed */
     const int packs = end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE;
     /* of lists and trees more may come, and a split is not the end of a row */
@@ -14636,7 +14634,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 
     for (r = 0; r < u->n; r += nr) {
         nr = swa__panel_rows(j, u->n - r);
-        n = u->n - r < nr ? u->n - r : nr;
+        n = swa__min(u->n - r, nr);
         swa__sight_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         /* the next block's tiles by one panel: the others would ask for the same. The rows of a
@@ -14737,7 +14735,7 @@ static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scra
     if (j->few) swa__rows_out(j, u->h, u->heads, u->r0, u->n, w);
     for (i = 0; !j->few && i < u->n; i += nr) {
         nr = swa__panel_rows(j, u->n - i);
-        if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, i, w);
+        if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, swa__min(u->n - i, nr), i, w);
     }
 }
 
@@ -15612,9 +15610,9 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
     u.h = u.r0 = 0;
 
     while (u.h < heads && u.r0 < j->rows) {
-        u.n = j->rows - u.r0 < most ? j->rows - u.r0 : most;
+        u.n = swa__min(j->rows - u.r0, most);
         /* of one token */
-        if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;
+        if (listed) u.n = swa__min(u.n, group - u.r0 % group);
         u.heads = swa__min(swa__cut_heads(j, cut), heads - u.h);
         if (cut->split) {
             swa__unit_split(p, &u, base, share);
@@ -17534,7 +17532,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
             return SWA_ERR_ARG;
     for (r = 0; r < rows; r++)
         for (d = 0; d < v_dim; d += w) {
-            w = v_dim - d < 64 ? v_dim - d : 64;
+            w = swa__min(v_dim - d, 64);
             memset(o, 0, sizeof o);
             memset(part, 0, sizeof part); /* whole vectors                                        */
             m = SWA__NONE;
@@ -18373,7 +18371,7 @@ static void swa__expand_weight(const swa__mla *x, const swa__weight *w, int h, f
     int d, i, n;
 
     for (d = 0; d < w->rows; d += n, row += n, to += SWA__TILE * (size_t)w->cols) {
-        n = w->rows - d < SWA__TILE ? w->rows - d : SWA__TILE;
+        n = swa__min(w->rows - d, SWA__TILE);
         if (opaque) swa__weight_rows(x->m, kr, w, row, n, rows);
         for (i = 0; i < SWA__TILE; i++) {
             const int at = i < n ? i : n - 1; /* a panel that is not full ends in copies */
@@ -18672,7 +18670,7 @@ static void swa__merge_uvo(const swa_mla *m, const swa__weight *w, float *uvo, f
     p.x_stride = o->cols;
     p.y_stride = (int64_t)m->n_heads * uv->cols;
     for (r = 0; r < o->rows; r += p.n) {
-        p.n = o->rows - r < SWA__MERGE_ROWS ? o->rows - r : SWA__MERGE_ROWS;
+        p.n = swa__min(o->rows - r, SWA__MERGE_ROWS);
         swa__weight_rows(m, swa__kernels_of(swa_isa_best()), o, r, p.n, rows);
         for (h = 0; h < m->n_heads; h++) {
             p.x = rows + (size_t)h * (size_t)uv->rows;
@@ -18781,7 +18779,7 @@ SWA__COLD static int swa__c_q_likely(const swa__mla *x) {
         double sum = 0, c;
         for (j = 0; j < w.cols; j += n) {
             float row[256 + 16], scale;
-            n = w.cols - j < 256 ? w.cols - j : 256;
+            n = swa__min(w.cols - j, 256);
             swa__kernels_of(SWA_ISA_SCALAR)->round(SWA_F32, swa__weight_at(&w, i, j),
                                                    (int)swa__type_or(w.w->type, SWA_F32), n, row,
                                                    &scale);
@@ -19213,7 +19211,7 @@ static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
 
     for (i = 0; i < u->n; i += SWA__FEW) {
         few.r0 = u->r0 + i;
-        few.n = u->n - i < SWA__FEW ? u->n - i : SWA__FEW;
+        few.n = swa__min(u->n - i, SWA__FEW);
         swa__pack_few(j, &few, 0, q, w->room.row, w->q + (size_t)(i / SWA__FEW) * swa__index_q(s),
                       w->q_scale + i);
     }
@@ -19268,7 +19266,7 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
     u.n = n * s->call.group;
     u.list = swa__blocks_of(j, t0, t0 + n - 1);
     if (keep < 0) blocks = u.list.n;
-    for (b = 0; b < n; b++) swa__window_of(j, t0 + (int)b, &x->p.w->lo[b], &x->p.w->hi[b]);
+    swa__unit_windows(j, t0, n, x->p.w);
     /* no candidates yet, and any rank but 0 is above the floor */
     memset(x->best.n, 0, (size_t)n * lists * sizeof *x->best.n);
     memset(x->best.floor, 0, (size_t)n * lists * sizeof *x->best.floor);
