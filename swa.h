@@ -6415,8 +6415,9 @@ SWV_ROWS(2)
 SWV_ROWS(4)
 #undef SWV_ROWS
 
-/* Types that bf16 products of few rows take as they lie; q8 comes as f32. */
-#define SWV_BY_FLOATS(type, body) do { \
+/* body once per type of floats, which is T inside: what bf16 products of few rows take as it lies (q8
+   comes as f32), and weights. */
+#define SWV_BY_FLOATS(T, type, body) do { \
     if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
     else if (SWA__IS_F16(type)) { const int T = SWA_F16; body } \
     else { const int T = SWA_F32; body } } while (0)
@@ -6476,7 +6477,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, co
     at[1] = (const char *)b->tile[other].k;
     SWV_UNROLL for (i = 0; i < 8; i++) acc[i] = SWV_SET1(0.0f);
     if (rows == 8) SWA__FN(pair_dims)(8, SWA_F32, b->g, q, at, pf, acc);
-    else SWV_BY_FLOATS(type, SWA__FN(pair_dims)(4, T, b->g, q, at, pf, acc););
+    else SWV_BY_FLOATS(T, type, SWA__FN(pair_dims)(4, T, b->g, q, at, pf, acc););
 
     /* without scales times 1, which changes no bit */
     x = y = SWV_SET1(1.0f);
@@ -6573,7 +6574,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
                 SWA__FN(stream) pf;
                 SWA__FN(few_values_at)(b, all, part, type, k, &in, &pf);
                 if (rows == 8) SWA__FN(pair_rows)(8, SWA_F32, p, in, pf, acc);
-                else SWV_BY_FLOATS(type, SWA__FN(pair_rows)(4, T, p, in, pf, acc););
+                else SWV_BY_FLOATS(T, type, SWA__FN(pair_rows)(4, T, p, in, pf, acc););
             }
 
         o = x->o + d;
@@ -6677,7 +6678,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, int R, const swa__bl
         const swa__tile *t = &b->tile[v / PER];
 
         SWV_UNROLL for (i = 0; i < 8; i++) acc[i] = SWV_SET1(0.0f);    /* all, or gcc -O3 warns */
-        SWV_BY_FLOATS(t->k_type, SWA__FN(rounded_dims)(tile, R, T, b, v, q, acc););
+        SWV_BY_FLOATS(T, t->k_type, SWA__FN(rounded_dims)(tile, R, T, b, v, q, acc););
         SWV_UNROLL for (n = 0; n < NW; n++)
             SWV_UNROLL for (i = 0; i < R; i++) {
                 SWV *x = &acc[R * n + i];
@@ -6777,7 +6778,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_bundles)(int tile, int R, const swa__
                 SWA__FN(value_rows) in;
                 SWA__FN(stream) pf;
                 SWA__FN(few_values_at)(b, group, part, b->tile[k].v_type, k * SWA__TILE, &in, &pf);
-                SWV_BY_FLOATS(b->tile[k].v_type,
+                SWV_BY_FLOATS(T, b->tile[k].v_type,
                               SWA__FN(rounded_rows)(tile, R, T, to->p + k * SWA__TILE, in, pf,
                                                     sum););
             }
@@ -9056,12 +9057,6 @@ static SWV_TARGET int SWA__FN(singles)(const swa__formed *x, const void *src, fl
 /* accumulators of the transposed product: all of one token, or a quarter for each of four */
 #define SWV_PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8)
 
-/* body once per type of weights, W inside */
-#define SWV_BY_WEIGHT(type, body) do { \
-    if (SWA__IS_F16(type)) { const int W = SWA_F16; body } \
-    else if (SWA__IS_BF16(type)) { const int W = SWA_BF16; body } \
-    else { const int W = SWA_F32; body } } while (0)
-
 /* One piece of n inputs: weight rows ws bytes apart, tokens' inputs xs numbers apart; first of its
    block; ahead: how far on, in bytes, to fetch; 0: not at all. */
 typedef struct {
@@ -9179,7 +9174,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, SWA_
 
     SWV_UNROLL for (r = 0; r < R * T; r++)
         SWV_UNROLL for (g = 0; g < SWV_GV; g++) acc[r][g] = SWV_SET1(0.0f);
-    SWV_BY_WEIGHT(type, SWA__FN(dots32)(R, T, W, fetch, &in, acc););
+    SWV_BY_FLOATS(W, type, SWA__FN(dots32)(R, T, W, fetch, &in, acc););
 
     i = in.n / 32 * 32;
     if (i < in.n) {
@@ -9390,7 +9385,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
         }
 
     /* all rows, or the last ones that fill no SWV_PR */
-    SWV_BY_WEIGHT(type, SWA__FN(product_row)(W, p, x, y, r););
+    SWV_BY_FLOATS(W, type, SWA__FN(product_row)(W, p, x, y, r););
 }
 
 /* The inputs of a piece, the first of which is number d of x, C vectors of columns and T tokens.
@@ -9463,7 +9458,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
     }
 
     if (C == 1) SWA__FN(column_inputs)(C, T, type, width, &in, at->d, acc);
-    else SWV_BY_WEIGHT(type, SWA__FN(column_inputs)(C, T, W, width, &in, at->d, acc););
+    else SWV_BY_FLOATS(W, type, SWA__FN(column_inputs)(C, T, W, width, &in, at->d, acc););
 
     SWV_UNROLL for (i = 0; i < T; i++) {
         float *y = p->y + (size_t)(at->t + i) * (size_t)p->y_stride + at->c;
@@ -9590,7 +9585,6 @@ static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const fl
 }
 #undef SWV_TILES
 #undef SWV_OUTS
-#undef SWV_BY_WEIGHT
 #undef SWV_GV
 #undef SWV_PR
 #undef SWV_PT
