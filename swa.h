@@ -5586,11 +5586,11 @@ static const float swa__sides[2][16] = {
    Included once per instruction set by [SECTION 11], which lists the operations. Reads as plain C;
    SWV is a vector. Functions stand before those that call them, so a kernel is read from its end:
 
-       few                   few_head, by KV head; of two with a tile each few_two
-                                 few_score_pieces, few_scores: by rows and kind of product
+       few                   by KV head few_score_pieces; of two with a tile each few_two
+                                 few_scores: by rows and kind of product
                                      few_keys4, ...: few_qk by width; few_fours, few_end
                                      pair_keys: pair_qk, pair_dims; the instance's DOTS
-                                 few_shifted: the same off the grid
+                             few_score_steps, few_shifted: the same off the grid
                              few_weights: few_mask, few_exp, row by row
                              few_value_pieces: by rows and kind of product
                                  few_values4, ...: few_dims by width; few_pv, few_rows
@@ -7243,26 +7243,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_weights)(const swa__block *b, const swa__
     }
 }
 
-/* Scores of one KV head's rows, [row[0], row[1]) of the block's, into s, which is theirs: by q[1], and
-   the sinks' by q[0] behind. at: see few_shifted. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_head)(const swa__block *b, const swa__sight *n,
-                                             const int row[2], int most, const float *const q[2],
-                                             float *s, int at) {
-    const swa__geo *g = b->g;
-    float *own = s - at * SWV_N;
-    int v[4], r, step;
+/* The same off the grid, step by step, into s, which is these rows'. at: see few_shifted. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_score_steps)(const int row[2], const swa__block *b,
+                                                    const swa__sight *n, const float *q, float *s,
+                                                    int at) {
+    int r, step;
 
-    if (b->shift == 0) {
-        SWA__FN(few_vectors)(n, v);
-        SWA__FN(few_score_pieces)(row, most, b, q[0], own + SWA__FEW * SWA_BLOCK, v[0] + at,
-                                  v[1] + at);
-        SWA__FN(few_score_pieces)(row, most, b, q[1], own, v[2] + at, v[3] + at);
-        return;
-    }
-    /* off the grid step by step */
     for (r = row[0]; r < row[1]; r += step, s += step * SWA_BLOCK) {
         step = swa__few_step(row[1] - r);
-        SWA__FN(few_shifted)(step, b, n, SWA__FN(few_q)(g, q[1], r), swa__few_integers(g, q[1], r),
+        SWA__FN(few_shifted)(step, b, n, SWA__FN(few_q)(b->g, q, r), swa__few_integers(b->g, q, r),
                              s, at);
     }
 }
@@ -7326,18 +7315,24 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
 
     SWA__FN(few_vectors)(n, v);
     for (h = 0; h < b->heads && b->steps & SWA__STEP_QK; h++) {
-        const int row[2] = { h * rows, h * rows + all };
+        const int row[2] = { h * rows, h * rows + all }, at = h * b->apart * (SWA__TILE / SWV_N);
+        float *own = s + row[0] * SWA_BLOCK, *tiles = own - at * SWV_N;
 #if SWV_N == 16 && !SWA__SMALL
         const swa__tile *t = SWA__FN(few_lone)(b, h, rows, v);
         if (t != NULL) {
             SWA__FN(few_two)(g->dk, SWA__FN(few_q)(g, q[1], row[0]), t, t + b->apart,
-                             s + row[0] * SWA_BLOCK + v[2] * SWV_N);
+                             own + v[2] * SWV_N);
             h++;
             continue;
         }
 #endif
-        SWA__FN(few_head)(b, n, row, most, q, s + row[0] * SWA_BLOCK,
-                          h * b->apart * (SWA__TILE / SWV_N));
+        if (b->shift != 0) {
+            SWA__FN(few_score_steps)(row, b, n, q[1], own, at);
+            continue;
+        }
+        SWA__FN(few_score_pieces)(row, most, b, q[0], tiles + SWA__FEW * SWA_BLOCK, v[0] + at,
+                                  v[1] + at);
+        SWA__FN(few_score_pieces)(row, most, b, q[1], tiles, v[2] + at, v[3] + at);
     }
     if (b->steps & SWA__STEP_P) SWA__FN(few_weights)(b, n, rows, v, s, to);
 
