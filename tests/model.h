@@ -318,30 +318,20 @@ static inline void md_scratch(md *m, swa_rows *r) {
     }
     r->scratch = m->scratch;
 }
-/* The same queries over rows of the caller's own: everything the sequence ever held, in one segment. */
-static inline int md_stateless(md *m, int l, const md_seq *s, const float *k, const float *v, int64_t pos, int32_t n,
-                               const float *q, float *out) {
+/* n queries from position pos on, over segments of the caller's. */
+static inline int md_attention(md *m, int l, const swa_kv *kv, int n_kv, int64_t pos, int32_t n, const float *q,
+                               float *out, float *lse) {
     const swa_shape *h = &m->shape;
-    swa_kv kv;
     swa_rows r;
     swa_attn a;
-    int ok;
-    memset(&kv, 0, sizeof kv);
     memset(&r, 0, sizeof r);
     memset(&a, 0, sizeof a);
-    kv.k = k;
-    kv.v = v;
-    kv.tail = k + h->head_dim;
-    kv.k_head = kv.tail_head = m->dk;
-    kv.k_token = kv.tail_token = (int64_t)m->dk * h->n_kv_heads;
-    kv.pos = s->start;
-    kv.n = (int32_t)(s->end - s->start);
     r.shape = *h;
     r.window = m->window[l];
     r.pos = pos;
     r.n_tokens = n;
-    r.kv = &kv;
-    r.n_kv = 1;
+    r.kv = kv;
+    r.n_kv = n_kv;
     r.isa = m->desc.isa;
     md_scratch(m, &r);
     a.q.p = q;
@@ -349,9 +339,23 @@ static inline int md_stateless(md *m, int l, const md_seq *s, const float *k, co
     a.q.head = a.q_tail.head = m->dk;
     a.q.token = a.q_tail.token = (int64_t)m->dk * h->n_heads;
     a.out.p = out;
+    a.lse = lse;
     a.scale = md_scale(m);
-    ok = swa_attention_part(&r, &a, 0, 0, 1) == SWA_OK && swa_attention_part(&r, &a, 1, 0, 1) == SWA_OK;
-    return ok ? 1 : md_wrong(m, "the stateless call is refused");
+    return swa_attention_part(&r, &a, 0, 0, 1) == SWA_OK && swa_attention_part(&r, &a, 1, 0, 1) == SWA_OK;
+}
+/* The same over all that the sequence ever held, in one segment. */
+static inline int md_stateless(md *m, int l, const md_seq *s, const float *k, const float *v, int64_t pos, int32_t n,
+                               const float *q, float *out) {
+    swa_kv kv;
+    memset(&kv, 0, sizeof kv);
+    kv.k = k;
+    kv.v = v;
+    kv.tail = k + m->shape.head_dim;
+    kv.k_head = kv.tail_head = m->dk;
+    kv.k_token = kv.tail_token = (int64_t)m->dk * m->shape.n_kv_heads;
+    kv.pos = s->start;
+    kv.n = (int32_t)(s->end - s->start);
+    return md_attention(m, l, &kv, 1, pos, n, q, out, NULL) ? 1 : md_wrong(m, "the stateless call is refused");
 }
 /* One run's outputs against the definition in double, and bit for bit against the call over the unbounded rows (q8
    apart: a ring multiplies by its scale later than rows that come as numbers). */
@@ -453,34 +457,15 @@ static inline int md_span_positions(md *m, int seq, int layer, int64_t first, co
 /* ... and attention over them is attention: one query at the position after the last. */
 static inline int md_spans(md *m, int seq, int layer, int64_t first) {
     const md_seq *s = &m->seq[seq];
-    const swa_shape *h = &m->shape;
     float q[6 * 8], out[6 * 5], lse[6];
     swa_kv kv[3];
-    swa_rows r;
-    swa_attn a;
-    int n = swa_cache_spans(&m->cache, seq, layer, kv), ok;
+    int n = swa_cache_spans(&m->cache, seq, layer, kv);
     if (n < 0 || n > 3) return md_wrong(m, "%d spans", n);
     if (!md_span_positions(m, seq, layer, first, kv, n)) return 0;
     if (s->end > INT64_MAX - 2) return 1; /* no position is left for one more query */
-    md_row(m, 77u + m->next_id, layer, 0, h->n_heads, q);
-    memset(&r, 0, sizeof r);
-    memset(&a, 0, sizeof a);
-    r.shape = *h;
-    r.window = m->window[layer % m->n_windows];
-    r.pos = s->end;
-    r.n_tokens = 1;
-    r.kv = kv;
-    r.n_kv = n;
-    r.isa = m->desc.isa;
-    md_scratch(m, &r);
-    a.q.p = q;
-    a.q_tail.p = h->tail_dim > 0 ? q + h->head_dim : NULL;
-    a.q.head = a.q_tail.head = m->dk;
-    a.out.p = out;
-    a.lse = lse;
-    a.scale = md_scale(m);
-    ok = swa_attention_part(&r, &a, 0, 0, 1) == SWA_OK && swa_attention_part(&r, &a, 1, 0, 1) == SWA_OK;
-    if (!ok) return md_wrong(m, "attention over spans is refused");
+    md_row(m, 77u + m->next_id, layer, 0, m->shape.n_heads, q);
+    if (!md_attention(m, layer % m->n_windows, kv, n, s->end, 1, q, out, lse))
+        return md_wrong(m, "attention over spans is refused");
     return md_outputs(m, layer, s, s->end, 1, q, out, lse);
 }
 /* Everything that can be asked of one sequence. */

@@ -230,12 +230,14 @@ static swa_run any_run(int seq) {
     if (r.n > 1 && one_in(8)) r.prefix = r.pos + 2 + below(r.n - 1);
     return r;
 }
-/* Takes the runs that were refused out of a step; returns how many are left. */
+/* Takes the runs that were refused out of a step that was; returns how many are left. */
 static int drop_refused(swa_run *runs, int n) {
     int left = 0;
     for (int i = 0; i < n; i++)
         if (runs[i].status == SWA_OK) runs[left++] = runs[i];
-    return left;
+    if (left < n) return left;
+    wrong("begin refused without a run", -1, -1, 0);
+    return 0;
 }
 /* A random step; what the model foresees as a refusal is taken out, the rest has to be begun. Returns how many runs. */
 static int step_make(swa_run *runs) {
@@ -246,7 +248,6 @@ static int step_make(swa_run *runs) {
         runs[n++] = any_run(i);
     }
     while (n > 0 && swa_step_begin(&w.cache, runs, n) != SWA_OK) {
-        int left;
         for (int i = 0; i < n; i++) {
             const swa_run *r = &runs[i];
             const sequence *s = &w.seq[r->seq];
@@ -256,12 +257,7 @@ static int step_make(swa_run *runs) {
             else if (r->status == SWA_ERR_FULL && r->pos + r->n - s->start > CONTEXT) w.full++;
             else wrong("begin refused", r->seq, -1, r->pos);
         }
-        left = drop_refused(runs, n);
-        if (left == n) {
-            wrong("begin refused without a run", -1, -1, 0);
-            return 0;
-        }
-        n = left;
+        n = drop_refused(runs, n);
     }
     return n;
 }
@@ -315,7 +311,6 @@ static int die(swa_run *runs, int n) {
     for (int i = 0; i < n; i++) runs[i].rewind = layers == LAYERS - 1 && phases == SWA_PHASES;
     w.dead++;
     while (n > 0 && swa_step_begin(&w.cache, runs, n) != SWA_OK) {
-        int left;
         for (int i = 0; i < n; i++) {
             if (runs[i].status == SWA_OK) continue;
             if (runs[i].status != SWA_ERR_LOST || !may_lose(&w.seq[runs[i].seq], runs[i].pos))
@@ -323,12 +318,7 @@ static int die(swa_run *runs, int n) {
             w.lost++;
             reset(runs[i].seq);
         }
-        left = drop_refused(runs, n);
-        if (left == n) {
-            wrong("begin refused without a run", -1, -1, 0);
-            return 0;
-        }
-        n = left;
+        n = drop_refused(runs, n);
     }
     return n;
 }
