@@ -281,6 +281,11 @@ static inline void t_say_sinks(swa_attn *a, int audit, const swa_window *w) {
     a->q_sink = a->q;
     a->q_sink_tail = a->q_tail;
 }
+/* A type of K and V, for labels. */
+static inline const char *t_type(swa_type type) {
+    static const char *const names[] = { "", "f32", "f16", "bf16", "q8", "", "", "", "", "q8_32", "e4m3", "e5m2" };
+    return names[type];
+}
 /* n tokens of one sequence from pos on. */
 static inline swa_run t_run(int seq, int64_t pos, int32_t n) {
     swa_run r;

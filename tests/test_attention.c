@@ -10,10 +10,6 @@
 #define LSE_TOL 1e-5
 
 static const swa_type all_types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
-static const char *type_name(swa_type t) {
-    static const char *const names[] = { "", "f32", "f16", "bf16", "q8", "", "", "", "", "q8_32", "e4m3", "e5m2" };
-    return names[t];
-}
 
 /* ---- a random case, both ways ---- */
 
@@ -70,7 +66,7 @@ static void name_case(const at_case *c, const at_how *how) {
     t_label("heads %d/%d dims %d+%d/%d%s %s/%s/%s n=%d start=%lld W=%lld pin=%d span=%d f=%d%d%d%d "
             "chunk=%d parts=%d cap=%d",
             c->shape.n_heads, c->shape.n_kv_heads, c->shape.head_dim, c->shape.tail_dim, c->shape.v_dim,
-            c->shape.v_in_k ? " in k" : "", type_name(c->k_type), type_name(c->v_type), type_name(c->tail_type), c->n,
+            c->shape.v_in_k ? " in k" : "", t_type(c->k_type), t_type(c->v_type), t_type(c->tail_type), c->n,
             (long long)c->start, c->sees.left >= OR_FAR ? -1LL : (long long)c->sees.left + 1, (int)c->sees.pinned,
             c->span, c->softcap > 0.0f, c->sink_logits, c->alibi, c->bias, how->chunk, how->parts, (int)how->capacity);
 }
@@ -527,7 +523,7 @@ TEST_EACH_ISA(attention_stored_values) {
         at_sliding(&c, 20);
         c.k_type = c.v_type = all_types[t];
         for (int i = 0; i < 17; i++) d.k[i] = d.v[17 + i] = odd[i] > 1e5f && t != 0 && t != 2 ? 1e4f : odd[i];
-        t_label("type %s", type_name(all_types[t]));
+        t_label("type %s", t_type(all_types[t]));
         REQUIRE(at_cache(&kv, &c, &how) && at_ring_on(&kv, &c, &d, &how, 0, 20, out, NULL));
         REQUIRE_OK(swa_cache_read(&kv, 0, 0, 0, 20, k, v));
         if (t == 0) {
@@ -942,7 +938,7 @@ TEST_EACH_ISA(attention_infinite_values) {
             r = one_head(&kv, 17, n, isa);
             a.q.p = q;
             a.out.p = out;
-            t_label("%s, %d queries", type_name(all_types[t]), n);
+            t_label("%s, %d queries", t_type(all_types[t]), n);
             REQUIRE_OK(swa_attention(&r, &a));
             for (int i = 0; i < n; i++)
                 for (int x = 0; x < 17; x++) {
@@ -984,7 +980,7 @@ TEST_EACH_ISA(attention_types_left_zero) {
             r.scratch_bytes = swa_attention_bytes(&r, 1);
             r.scratch = t_alloc(r.scratch_bytes);
             call = at_queries(&c, &s, s.q + (size_t)(40 - n) * at_q_row(&c), NULL, NULL, (size_t)n, &how);
-            t_label("%s, %d queries", type_name(all_types[t]), n);
+            t_label("%s, %d queries", t_type(all_types[t]), n);
             REQUIRE(at_run_rows(&r, &call.a, 0));
             at_results(&c, &call, 0, (size_t)n, out, NULL);
             CHECK_CLOSE(out, want + (40 - n) * 48, n * 48, TOL);

@@ -152,8 +152,7 @@ static int bits_open(bits *x, int i) {
         memcpy(x->want, made[i].want, all * sizeof(float));
         return 1;
     }
-    memset(&how, 0, sizeof how);
-    how.isa = SWA_ISA_SCALAR;
+    how = at_on(SWA_ISA_SCALAR);
     if (!at_ring(&x->b.c, &x->d, &how, x->want, x->want_lse)) return 0;
     made[i].want = (float *)malloc(all * sizeof(float));
     if (!made[i].want) exit(2);
@@ -170,12 +169,6 @@ static void by_ring(const bits *x, const at_how *how) {
     t_label("%s: chunk %d parts %d of %d capacity %d origin %d others %d layout %d put %d", x->b.name, how->chunk,
             how->parts, how->max_parts, (int)how->capacity, (int)how->origin, how->others, how->layout, how->put_first);
     if (at_ring(&x->b.c, &x->d, how, x->out, x->lse)) same(x);
-}
-static at_how plain(int isa) {
-    at_how how;
-    memset(&how, 0, sizeof how);
-    how.isa = isa;
-    return how;
 }
 
 /* ---- the ways ---- */
@@ -196,7 +189,7 @@ TEST_EACH_ISA(bits_chunks) {
         chunks[6] = 2;
         chunks[7] = 1;
         for (int k = 0; k < (i < N_SMALL || isa != SWA_ISA_SCALAR ? 8 : 2); k++) {
-            at_how how = plain(isa);
+            at_how how = at_on(isa);
             how.chunk = chunks[k];
             if (!t_leave(isa, i, k, i < N_SMALL ? 4 : 2)) by_ring(&x, &how);
         }
@@ -211,7 +204,7 @@ TEST_EACH_ISA(bits_parts) {
         if (!bits_open(&x, i)) continue;
         for (int k = 0; k < 4; k += i < N_SMALL || isa != SWA_ISA_SCALAR ? 1 : 2)
             for (int step = 0; step < (i < N_SMALL ? 3 : 2); step++) {
-                at_how how = plain(isa);
+                at_how how = at_on(isa);
                 how.parts = parts[k];
                 how.max_parts = t_int(0, 1) ? 8 : 0;
                 how.chunk = step == 0 ? 0 : step == 1 ? 300 : 1;
@@ -227,7 +220,7 @@ TEST_EACH_ISA(bits_batches) {
         bits x;
         if (!bits_open(&x, i)) continue;
         for (int others = 1; others < 5; others++) {
-            at_how how = plain(isa);
+            at_how how = at_on(isa);
             how.others = others;
             how.chunk = others == 1 ? 0 : others == 2 ? 1 : t_int(2, 20);
             how.parts = others == 3 ? 3 : 0;
@@ -252,7 +245,7 @@ TEST_EACH_ISA(bits_capacities) {
         capacity[5] = 1000;
         for (int k = i < N_SMALL ? 0 : 2; k < 6; k += i < N_SMALL || isa != SWA_ISA_SCALAR ? 1 : 3)
             for (int64_t origin = 0; origin < (i < N_SMALL ? 20 : 10); origin += 9 - k % 2) {
-                at_how how = plain(isa);
+                at_how how = at_on(isa);
                 how.capacity = capacity[k];
                 how.origin = origin;
                 how.chunk = i < N_SMALL ? (k + (int)origin) % 3 : 64;
@@ -296,7 +289,7 @@ TEST_EACH_ISA(bits_off_the_grid) {
                 swa_cache kv;
                 out[k] = t_floats(700 * at_o_row(&c));
                 lse[k] = t_floats(700 * (size_t)of[i].h);
-                how = plain(k ? isa : t_other(isa));
+                how = at_on(k ? isa : t_other(isa));
                 how.capacity = k ? 338 + odd : 0;
                 how.chunk = 231;
                 REQUIRE(at_cache(&kv, &c, &how));
@@ -313,7 +306,7 @@ TEST_EACH_ISA(bits_off_the_grid) {
 TEST_EACH_ISA(bits_full_length) {
     at_case c = at_new(4, 2, 16, 16, 70), wide;
     at_data d = at_make(&c);
-    at_how how = plain(isa);
+    at_how how = at_on(isa);
     size_t n = 70 * at_o_row(&c);
     float *a = t_floats(n), *b = t_floats(n);
     wide = c;
@@ -332,7 +325,7 @@ TEST_EACH_ISA(bits_layouts) {
         if (!bits_open(&x, i)) continue;
         for (int layout = 0; layout < 3; layout++)
             for (int k = 0; k < 2; k++) {
-                at_how how = plain(isa);
+                at_how how = at_on(isa);
                 how.layout = layout;
                 how.alias = k;
                 how.chunk = k ? 3 : 0;
@@ -348,7 +341,7 @@ TEST_EACH_ISA(bits_put_first) {
         const t_block *mark = t_.blocks;
         bits x;
         int chunk;
-        at_how how = plain(isa);
+        at_how how = at_on(isa);
         if (!bits_open(&x, i)) continue;
         how.put_first = 1;
         for (int k = 0; k < 3; k++) {
@@ -371,7 +364,7 @@ TEST_EACH_ISA(bits_begin_again) {
         bits x;
         swa_cache kv;
         at_data junk;
-        at_how how = plain(isa);
+        at_how how = at_on(isa);
         if (!bits_open(&x, i)) continue;
         junk = at_make(&x.b.c);
         how.chunk = 4;
@@ -402,7 +395,7 @@ TEST_EACH_ISA(bits_stateless) {
         if (has_q8(&x.b.c)) continue; /* callers' rows are never q8; a ring's spans are */
         s = at_stored(&x.b.c, &x.d);
         for (int k = 0; k < (i < N_SMALL ? 10 : 3); k++) {
-            at_how how = plain(isa);
+            at_how how = at_on(isa);
             how.chunk = k % 3 == 0 ? 0 : k % 3 == 1 && i < N_SMALL ? 1 : t_int(2, 30);
             how.cuts = k * 2;
             how.layout = k % 3;
@@ -421,7 +414,7 @@ TEST_EACH_ISA(bits_spans) {
         const t_block *mark = t_.blocks;
         bits x;
         swa_cache kv;
-        at_how how = plain(isa);
+        at_how how = at_on(isa);
         size_t row, h;
         if (!bits_open(&x, i)) continue;
         row = at_o_row(&x.b.c);
@@ -710,7 +703,7 @@ TEST_EACH_ISA(bits_prefix) {
     for (int k = 0; k < 4; k++) {
         at_case c = at_new(4, 2, 16, 16, 60);
         at_data d;
-        at_how how = plain(t_other(isa));
+        at_how how = at_on(t_other(isa));
         size_t n = 60 * at_o_row(&c), rows = 240;
         float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
         if (k % 2) c.k_type = c.v_type = SWA_BF16;
@@ -719,7 +712,7 @@ TEST_EACH_ISA(bits_prefix) {
         d = at_make(&c);
         REQUIRE(at_ring(&c, &d, &how, want, want_lse));
         for (int j = 0; j < 12; j++) {
-            how = plain(isa);
+            how = at_on(isa);
             how.chunk = j;
             how.parts = j % 4;
             how.others = j % 3;
@@ -731,7 +724,7 @@ TEST_EACH_ISA(bits_prefix) {
         }
         {
             at_data s = at_stored(&c, &d);
-            how = plain(isa);
+            how = at_on(isa);
             how.cuts = 4;
             REQUIRE(at_rows(&c, &s, &how, out, lse));
             CHECK_BITS(out, want, n);
@@ -752,7 +745,7 @@ TEST_EACH_ISA(bits_shapes) {
         enum { HEADS = 40, D = 24, N = 40 };
         at_case all = at_new(HEADS, 1, D, D, N), one = at_new(1, 1, D, D, N);
         at_data d, e;
-        at_how how = plain(isa);
+        at_how how = at_on(isa);
         float *want = t_floats(N * HEADS * D), *out = t_floats(N * D);
         at_sliding(&all, 19);
         at_sliding(&one, 19);
@@ -783,7 +776,7 @@ TEST_EACH_ISA(bits_q8_products) {
     for (int rows = 1; rows <= 15; rows += 7)
         for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
             at_case c = at_new(rows, 1, dims[i], 16, 30);
-            at_how how = plain(t_other(isa));
+            at_how how = at_on(t_other(isa));
             size_t n = 30 * at_o_row(&c);
             float *want = t_floats(n), *out = t_floats(n);
             at_data d = at_make(&c);
@@ -792,7 +785,7 @@ TEST_EACH_ISA(bits_q8_products) {
             c.compute = SWA_Q8;
             t_label("%d rows of %d", rows, dims[i]);
             REQUIRE(at_ring(&c, &d, &how, want, NULL));
-            how = plain(isa);
+            how = at_on(isa);
             for (how.chunk = 1; how.chunk <= 30; how.chunk += 29) {
                 REQUIRE(at_ring(&c, &d, &how, out, NULL));
                 CHECK_BITS(out, want, n);
@@ -829,7 +822,7 @@ TEST_EACH_ISA(bits_few_rows_bf16) {
         for (int f = 0; f < 32; f++) {
             const t_block *mark = t_.blocks;
             at_case c = at_new(rows, 1, dims[(f + rows) % 4], f % 4 ? 64 : 120, 45);
-            at_how how = plain(t_other(isa));
+            at_how how = at_on(t_other(isa));
             size_t n = 45 * at_o_row(&c), lines = 45 * (size_t)rows;
             float *want = t_floats(n), *want_lse = t_floats(lines), *out = t_floats(n), *lse = t_floats(lines);
             at_data d;
@@ -852,7 +845,7 @@ TEST_EACH_ISA(bits_few_rows_bf16) {
             t_label("%d rows, case %d", rows, f);
             REQUIRE(at_ring(&c, &d, &how, want, want_lse));
             for (int chunk = 1; chunk * rows < 16; chunk += rows < 4 ? 6 : 2) {
-                how = plain(isa);
+                how = at_on(isa);
                 how.chunk = chunk;
                 if (f % 5 == 3) how.capacity = 53;
                 REQUIRE(at_ring(&c, &d, &how, out, lse));
@@ -878,7 +871,7 @@ TEST_EACH_ISA(bits_few_rows) {
         for (int f = 0; f < 12; f++) {
             const t_block *mark = t_.blocks;
             at_case c = at_new(rows, 1, dims[f % 4], f < 4 ? 64 : dims[(f + rows) % 4], 90);
-            at_how how = plain(t_other(isa));
+            at_how how = at_on(t_other(isa));
             size_t n = 90 * at_o_row(&c), lines = 90 * (size_t)rows;
             float *want = t_floats(n), *want_lse = t_floats(lines), *out = t_floats(n), *lse = t_floats(lines);
             at_data d;
@@ -892,7 +885,7 @@ TEST_EACH_ISA(bits_few_rows) {
             how.chunk = 1;
             t_label("%d rows, case %d", rows, f);
             REQUIRE(at_ring(&c, &d, &how, want, want_lse));
-            how = plain(isa);
+            how = at_on(isa);
             how.chunk = 1;
             if (f % 5 == 3) how.capacity = 67;
             REQUIRE(at_ring(&c, &d, &how, out, lse));
@@ -911,7 +904,7 @@ TEST_EACH_ISA(bits_few_keys) {
         const t_block *mark = t_.blocks;
         const int group = 1 + f % 5, heads = 2 + f % 7, last = f % 3 == 0 ? 20 : 70;
         at_case c = at_new(group * heads, heads, dims[f % 5], f % 2 ? dims[f % 5] : dims[f % 4], last);
-        at_how how = plain(t_other(isa));
+        at_how how = at_on(t_other(isa));
         const size_t n = (size_t)last * at_o_row(&c), lines = (size_t)last * (size_t)c.shape.n_heads;
         float *want = t_floats(n), *want_lse = t_floats(lines), *out = t_floats(n), *lse = t_floats(lines);
         at_data d;
@@ -935,7 +928,7 @@ TEST_EACH_ISA(bits_few_keys) {
         REQUIRE(at_ring(&c, &d, &how, want, want_lse));
         for (int way = 0; way < 4; way++) {
             if (t_leave(isa, f, way, 4)) continue;
-            how = plain(isa);
+            how = at_on(isa);
             how.chunk = 1 + way % 3;
             if (way % 2 == 1) how.capacity = 67 + f % 16;
             if (way == 2) how.others = 9, how.parts = how.max_parts = 2;
@@ -946,7 +939,7 @@ TEST_EACH_ISA(bits_few_keys) {
         }
         if (c.compute == SWA_F32 && c.k_type != SWA_Q8 && c.v_type != SWA_Q8) {
             at_data s = at_stored(&c, &d);
-            how = plain(isa);
+            how = at_on(isa);
             how.layout = f % 3;
             how.chunk = 1;
             how.cuts = f % 4;
@@ -964,7 +957,7 @@ TEST(bits_of_the_smallest) {
         at_case c = at_new(heads, 1, 8, 21, 4);
         const size_t n = 4 * at_o_row(&c);
         float *want = t_floats(n), *out = t_floats(n), *lse = t_floats(4 * (size_t)heads);
-        at_how how = plain(SWA_ISA_SCALAR);
+        at_how how = at_on(SWA_ISA_SCALAR);
         at_data d = at_make(&c);
         for (int i = 0; i < 4 * 21; i++) d.v[i] = (float)(i % 3 - 1) * 0x1p-149f;
         REQUIRE(at_ring(&c, &d, &how, want, lse));
@@ -985,7 +978,7 @@ TEST_EACH_ISA(bits_q8_products_of_many_rows) {
         const t_block *mark = t_.blocks;
         const int dim = dims[f % 9] + f / 17 * 16; /* the last, above 256: q is packed before the first block */
         at_case c = at_new(f % 4 == 3 ? 3 : 8, f % 4 == 3 ? 1 : 2, dim, f % 2 ? dim : 24, 300);
-        at_how how = plain(t_other(isa));
+        at_how how = at_on(t_other(isa));
         size_t n = 300 * at_o_row(&c), rows = 300 * (size_t)c.shape.n_heads;
         float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
         at_data d;
@@ -1006,7 +999,7 @@ TEST_EACH_ISA(bits_q8_products_of_many_rows) {
         for (int way = 0; way < 6; way++) {
             const int chunk = chunks[way];
             if (t_leave(isa, f, way, 6)) continue;
-            how = plain(isa);
+            how = at_on(isa);
             how.chunk = chunk;
             how.parts = chunk % 3;
             if (chunk == 16 && f % 9 < 7) how.capacity = 153; /* off the grid of 16 slots */
@@ -1024,7 +1017,7 @@ TEST_EACH_ISA(bits_bf16_of_any_size) {
     static const swa_type latents[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
     for (int k = 0; k < 18; k++) {
         at_case c = at_new(k % 6 < 3 ? 24 : 4, 1, k < 6 ? 24 : k < 15 ? 70 : 21, 16, 50);
-        at_how how = plain(t_other(isa));
+        at_how how = at_on(t_other(isa));
         size_t n = 50 * at_o_row(&c), rows = 50 * (size_t)c.shape.n_heads;
         float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
         at_data d;
@@ -1041,7 +1034,7 @@ TEST_EACH_ISA(bits_bf16_of_any_size) {
             d.k[i] = ldexpf(d.k[i], k % 3 == 0 || k >= 12 ? -t_int(0, 140) : t_int(0, 60));
         for (size_t i = 0; d.v != NULL && i < 50 * at_v_row(&c); i++) d.v[i] = ldexpf(d.v[i], t_int(-140, 20));
         REQUIRE(at_ring(&c, &d, &how, want, want_lse));
-        how = plain(isa);
+        how = at_on(isa);
         for (how.chunk = 0; how.chunk < 40; how.chunk += 7) {
             t_label("case %d chunk %d", k, how.chunk);
             REQUIRE(at_ring(&c, &d, &how, out, lse));
@@ -1055,7 +1048,7 @@ TEST_EACH_ISA(bits_bf16_of_any_size) {
 TEST_EACH_ISA(bits_bf16_of_the_largest) {
     for (int k = 0; k < 8; k++) {
         at_case c = at_new(k & 1 ? 4 : 24, 1, 24, 16, 40);
-        at_how how = plain(t_other(isa));
+        at_how how = at_on(t_other(isa));
         size_t n = 40 * at_o_row(&c), row, wild = 0;
         float *want = t_floats(n), *out = t_floats(n);
         at_data d;
@@ -1074,7 +1067,7 @@ TEST_EACH_ISA(bits_bf16_of_the_largest) {
         for (size_t i = 0; i < n; i++) wild += !(fabsf(want[i]) <= 3.38953139e38f);
         t_label("case %d", k);
         CHECK_INT(wild, 0);
-        how = plain(isa);
+        how = at_on(isa);
         for (how.chunk = 0; how.chunk < 27; how.chunk += 13) {
             REQUIRE(at_ring(&c, &d, &how, out, NULL));
             CHECK_BITS(out, want, n);
@@ -1087,7 +1080,7 @@ TEST_EACH_ISA(bits_bf16_of_the_largest) {
 TEST_EACH_ISA(bits_no_store) {
     bits x;
     swa_cache kv;
-    at_how how = plain(isa);
+    at_how how = at_on(isa);
     at_call call;
     size_t at;
     REQUIRE(bits_open(&x, 0));

@@ -8,10 +8,6 @@
 
 enum { TYPES = 7 };
 static const swa_type ring_types[TYPES] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
-static const char *type_name(swa_type t) {
-    static const char *const names[] = { "", "f32", "f16", "bf16", "q8", "", "", "", "", "q8_32", "e4m3", "e5m2" };
-    return names[t];
-}
 
 static uint32_t one_text(int seq, int64_t pos) {
     (void)seq;
@@ -147,7 +143,7 @@ static void drafts_against_cold(int isa, swa_type k, swa_type v, int64_t capacit
     t.rewind = 1;
     while (pos < n) {
         int draft = t_int(1, 6), keep = t_int(1, draft);
-        t_label("%s/%s capacity %d, %d of %d drafts kept at %d", type_name(k), type_name(v), (int)capacity, keep, draft,
+        t_label("%s/%s capacity %d, %d of %d drafts kept at %d", t_type(k), t_type(v), (int)capacity, keep, draft,
                 (int)pos);
         if (!CHECK_INT(toy_run(&t, 0, pos, (int32_t)draft, text, x), SWA_OK)) return;
         if (!CHECK_BITS(x, cold + pos * TOY_DIM, draft * TOY_DIM)) return;
@@ -801,7 +797,7 @@ static void copied_elsewhere(int isa, swa_type k, swa_type v, int64_t from_slots
     d.n_seqs = 3;
     d.audit = 1;
     if (!toy_open(&b, &d)) return;
-    t_label("%s/%s from %d slots to %d, end %d", type_name(k), type_name(v), (int)from_slots, (int)to_slots, (int)end);
+    t_label("%s/%s from %d slots to %d, end %d", t_type(k), t_type(v), (int)from_slots, (int)to_slots, (int)end);
     CHECK_INT(toy_run(&a, 0, 0, 40, one_text, x), SWA_OK);
     CHECK_INT(toy_run(&b, 2, 0, 11, one_text, x), SWA_OK); /* holds something else, and another runs beside it */
     CHECK_INT(toy_run(&b, 1, 0, 9, one_text, x), SWA_OK);
@@ -924,7 +920,7 @@ static void blob_roundtrip(int isa, swa_type k, swa_type v, int64_t capacity) {
     d.k_type = k;
     d.v_type = v;
     d.capacity = capacity;
-    t_label("%s/%s capacity %d", type_name(k), type_name(v), (int)capacity);
+    t_label("%s/%s capacity %d", t_type(k), t_type(v), (int)capacity);
     if (!toy_open(&a, &d) || !toy_open(&b, &d)) return;
     CHECK_OK(swa_cache_reset(&a.kv, 1, 5, 0));
     CHECK_INT(toy_run(&a, 1, 5, 58, text, x), SWA_OK);
@@ -1239,7 +1235,7 @@ TEST(sequences_move_between_sizes) {
         for (int type = 0; type < TYPES; type++) {
             swa_cache_desc from = toy_desc(w, 2, 3, 2), to;
             const t_block *before = t_.blocks;
-            t_label("capacity %d to %d, %s", (int)caps[i % 7], (int)caps[i / 7], type_name(ring_types[type]));
+            t_label("capacity %d to %d, %s", (int)caps[i % 7], (int)caps[i / 7], t_type(ring_types[type]));
             from.k_type = ring_types[type];
             from.v_type = ring_types[(type + i) % TYPES];
             to = from;

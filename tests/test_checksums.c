@@ -234,8 +234,7 @@ TEST_EACH_ISA(checksums_attention) {
         for (int way = 0; way < 3; way++) {
             if (way == 2 && has_q8(s)) continue; /* callers' rows are never q8 */
             if (t_leave(isa, i, way, has_q8(s) ? 2 : 3)) continue;
-            memset(&how, 0, sizeof how);
-            how.isa = isa;
+            how = at_on(isa);
             if (way == 1) {
                 how.chunk = s->chunk;
                 how.parts = s->parts;

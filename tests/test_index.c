@@ -312,8 +312,7 @@ TEST(same_bits_by_any_way) {
         d = data_new(&c);
         f = found_new(&c);
         g = found_new(&c);
-        memset(&how, 0, sizeof how);
-        how.isa = SWA_ISA_SCALAR;
+        how = how_on(SWA_ISA_SCALAR);
         how.chunk = 1;
         how.parts = 1;
         t_label("case %d", i);

@@ -195,9 +195,7 @@ TEST_EACH_ISA(lists_of_all_keys) {
         at_data d = at_make(&c);
         const size_t n = (size_t)c.n * at_o_row(&c), rows = (size_t)(c.n * c.shape.n_heads);
         float *out = t_floats(n), *again = t_floats(n), *lse = t_floats(rows), *lse2 = t_floats(rows);
-        at_how how;
-        memset(&how, 0, sizeof how);
-        how.isa = t_other(isa);
+        at_how how = at_on(t_other(isa));
         t_label("case %d", i);
         c.pick_window = NULL;
         if (i % 4 == 1) c.span = c.n < 30 ? c.n : 30; /* keys after the query, which the list names too */
@@ -247,9 +245,7 @@ TEST_EACH_ISA(lists_that_are_a_window) {
         const int W = t_int(1, 60);
         const size_t n = (size_t)c.n * at_o_row(&c);
         float *out = t_floats(n);
-        at_how how;
-        memset(&how, 0, sizeof how);
-        how.isa = isa;
+        at_how how = at_on(isa);
         c.q_sink = 0;
         c.window = swa_window_causal();
         c.sees = or_causal();
@@ -303,9 +299,7 @@ TEST_EACH_ISA(lists_of_few_tokens_in_parts) {
     const size_t n = (size_t)c.n * at_o_row(&c);
     float *out = t_floats(n);
     at_data d = at_make(&c);
-    at_how how;
-    memset(&how, 0, sizeof how);
-    how.isa = t_other(isa);
+    at_how how = at_on(t_other(isa));
     c.pick_n = 30;
     make_lists(&c, &d, c.pick_n, 0);
     if (!at_ring(&c, &d, &how, out, NULL)) return;

@@ -250,8 +250,7 @@ TEST_EACH_ISA(tile_tiny) {
             if (d.v) d.v[k] *= low || k / 64 / 32 % 3 == 2 ? 1 : t_int(0, 9) == 0 ? 0 : 0x1p-82f;
         }
         for (int k = 0; k < 2; k++) {
-            memset(&how, 0, sizeof how);
-            how.isa = k ? isa : t_other(isa);
+            how = at_on(k ? isa : t_other(isa));
             how.chunk = 60; /* the keys before it are read from the ring */
             REQUIRE(at_ring(&c, &d, &how, out[k], lse[k]));
         }

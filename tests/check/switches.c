@@ -30,8 +30,7 @@ TEST_EACH_ISA(types_that_are_there) {
             float *out = t_floats(n), *lse = t_floats(rows);
             double *want = t_doubles(n), *want_lse = t_doubles(rows);
             if (left_out(types[i])) continue;
-            memset(&how, 0, sizeof how);
-            how.isa = isa;
+            how = at_on(isa);
             c.k_type = c.v_type = types[i];
             at_sliding(&c, 17);
             d = at_make(&c);
