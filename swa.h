@@ -114,6 +114,9 @@
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0, the same row or list
      for all tokens: forgotten, decode is right, chunks are not. So with [head][n][dim]. A fused
      [n][q | k | v] needs its token stride in all three: ARG else, for chunks.
+   * What no check can see: heads of K said as those of q, k and v exchanged, types of your own rows
+     (k_type) or strides in bytes, [head][n][dim] not told, q scaled before with scale 0, exp() of
+     sink logits, another layer's. Compare one layer with what you had before, in a chunk.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
 
@@ -2066,8 +2069,7 @@ SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
         "ARG: bad argument: see the function's comment in swa.h, and its swa_*_explain, if it has one",
         "OVERFLOW: size or position overflows",
         "MEMORY: buffer too small, or none was set",
-        "ORDER: pos is not the sequence's end, a call was left out (swa_cache_unstored), or layer, part or "
-        "phase is wrong",
+        "ORDER: pos is not the sequence's end, a call is missing (swa_cache_unstored), or a wrong layer, part, phase",
         "LOST: needs rows that the ring has overwritten",
         "CAPACITY: more rows or tree nodes than the capacity has room for",
         "FULL: max_context reached",
