@@ -285,8 +285,8 @@ enum {
      Llama 4 attention_chunk_size, llama.cpp CHUNKED,
      FlashAttention-3 attention_chunk                            swa_window_chunked(c)
      llama.cpp SYMMETRIC n_swa                                   swa_window_symmetric(n_swa/2)
-     HF bidirectional sliding window W                           swa_window_symmetric(W)
-     ... of Gemma 3 (EmbeddingGemma), which sees |q-k| < W       swa_window_symmetric(W-1)
+     ModernBERT local_attention (HF halves it)                   swa_window_symmetric(it/2)
+     EmbeddingGemma's W in config.json (HF: W/2+1, |q-k| < it)   swa_window_symmetric(W/2)
      "0 or absent means full attention": test for it and use swa_window_causal(); sliding(0) is
      invalid on purpose. */
 typedef struct swa_window {
@@ -307,7 +307,9 @@ SWA_API swa_window swa_window_flash(int64_t left, int64_t right); /* -right <= q
 SWA_API swa_window swa_window_chunked(int64_t chunk);             /* k <= q, k/chunk == q/chunk   */
 SWA_API swa_window swa_window_symmetric(int64_t reach);           /* |q-k| <= reach               */
 SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink);   /* sliding(W), and k < n_sink   */
-SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix);  /* both ways below prefix       */
+SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix);  /* both ways below prefix; full
+                                                                     otherwise (PaliGemma): causal(),
+                                                                     then .prefix                 */
 /* Nonsense (W <= 0, negative sinks, ...) gives a window that every call refuses with
    SWA_ERR_ARG. */
 
@@ -341,7 +343,7 @@ typedef struct swa_mask_desc {
     const int64_t *q_pos0, *k_pos0;   /* [n_blocks]; NULL = all 0                                 */
     const int32_t *n_q, *n_k;         /* [n_blocks]                                               */
     int      n_blocks;                /* 0 = 1                                                    */
-    int32_t  k_padding;               /* 0 = columns packed                                       */
+    int32_t  k_padding;               /* 0 = columns packed; else at least each n_k               */
     swa_type type;                    /* F32, F16, BF16, BOOL_MASKED, BOOL_KEEP                   */
     float    masked;                  /* value of a hidden entry; 0 = -65536 (F16: -65504, its
                                          lowest); -INFINITY where an engine wants it (ggml).
@@ -397,8 +399,8 @@ typedef struct swa_types { swa_type k, v, tail; } swa_types;
 /* Layers that share rows (Gemma 3n and 4, a drafter's layers): a layer with kv_layer[l] != l has
    query heads and a window of its own, and reads, finds stored or stores the other layer's rows.
    Readers may be left out of a step, for all of its sequences (one that is forgotten is not
-   noticed): a drafter's are called in steps of their own where other sequences bring chunks. There
-   are two ways:
+   noticed), as a drafter's where others bring chunks; a step of readers alone there is not
+   (swa_cache_spans, swa_attention). There are two ways:
      * The layer that has the rows attends and stores (SWA_ATTEND); its readers come with q alone
        (SWA_ATTEND_STORED): SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens of a run
        than capacity-(W-1), W the reader's own. Decoding fits (but where capacity is W-1), causal
@@ -605,7 +607,9 @@ typedef struct swa_run {
     int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other
                            (prefix-LM, image spans) besides what the window shows them, also what
                            lies left of the window; the span must lie within the run, so that
-                           prefix <= pos is ARG: 0 = none, as for what is decoded behind it       */
+                           prefix <= pos is ARG: 0 = none, as for what is decoded behind it. It
+                           begins where the run does: an image has a run that begins with it, and
+                           is in it whole (swa_plan cuts without regard to that)                  */
     int32_t row;        /* out: the run's first packed row                                        */
     swa_status status;  /* out: SWA_OK, or why this run was refused                               */
     const int32_t *parents;   /* [n] the run is a tree of drafts; NULL: a chain. Not copied: the
@@ -657,11 +661,13 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
    it stays as it is until commit (ORDER if it has changed). Until then a sequence with a tree takes
    reset, commit, or truncate and rewind to pos and below, which drop it, as does a fork, copy or
    load into it; all else that would change it, and a copy of it or a read from pos on, is ORDER.
-   Other sequences go on as they like.
+   Other sequences go on as they like. A tree that grows level by level is begun anew at its pos,
+   with rewind, and all of its rows are given again.
    Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last
    block of 256 positions is gone through again where history and nodes in it are more than 256
    together. UNSUPPORTED: with a list (pick; models with lists draft chains, which take them), with
-   compute SWA_BF16 or SWA_BF16_TILE (neighbours by position are no neighbours here, as in a list),
+   compute SWA_BF16 or SWA_BF16_TILE (neighbours by position are no neighbours here, as in a list;
+   of other runs of the step too: chunks that are to have their bits come in steps without trees),
    in swa_select, and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin,
    where SWA_NO_LISTS has left trees out with the lists. */
 /* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin, but that n may be 0. */
@@ -686,7 +692,8 @@ SWA_API const char *swa_cache_commit_explain(const swa_cache *cache, int seq, co
 typedef struct swa_plan {
     const int     *seqs;      /* [n_seqs]; NULL = 0, 1, 2, ...                                    */
     const int64_t *start;     /* [n_seqs] first position; NULL = 0                                */
-    const int32_t *lens;      /* [n_seqs] prompt lengths, 0 allowed                               */
+    const int32_t *lens;      /* [n_seqs] prompt lengths, 0 allowed; they and start stay as they
+                                 are, the plan counts                                             */
     int            n_seqs;
     int32_t        chunk;     /* most tokens of a sequence in one step                            */
     int32_t        done;      /* private: how many of each prompt have been handed out            */
@@ -926,18 +933,19 @@ typedef struct swa_rows {
     int        isa;                   /* 0 = best                                                 */
     int        audit;                 /* 1: while you port; ARG then, too: no queries, a query whose
                                          own position no segment holds (pos or n is off, or its row
-                                         is not there yet; cross-attention, and parts for swa_merge,
-                                         do without audit), a segment behind all that queries see
-                                         (pos is off), V where K is, no window, and of
-                                         swa_cache_desc's what is a call's (not strides in bytes).
-                                         2: as there, and positions that a query sees between two
-                                         segments (a page left out; evicted keys do without),
-                                         rows behind all that queries see (pos is off, or n: a
-                                         prompt in blocks over K and V of all of it does without) */
+                                         is not there yet; not asked with stat, as of parts for
+                                         swa_merge; cross-attention does without audit), a segment
+                                         behind all that queries see (pos is off), V where K is, no
+                                         window, and of swa_cache_desc's what is a call's (not
+                                         strides in bytes). 2: as there, and positions that a query
+                                         sees between two segments (a page left out; evicted keys do
+                                         without), rows behind all that queries see (pos is off, or
+                                         n: a prompt in blocks over K and V of all of it does
+                                         without)                                                 */
 } swa_rows;
 /* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. In a step:
-   without its rows until the layer has stored them; what they will push out is there no more. A
-   query before the sequence's end sees older keys than the next token does: for one n positions
+   without its rows until the layer has stored them (a tree's until commit); what they will push out
+   is there no more. A query before the sequence's end sees older keys than the next token does: for one n positions
    before it max_rollback has to be n (a drafter that begins at the sure token, its drafts behind
    it: the drafts and one). */
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
@@ -960,16 +968,19 @@ SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *
 SWA_API const char *swa_attention_explain(const swa_rows *rows, const swa_attn *attn);
 SWA_API const char *swa_attention_part_explain(const swa_rows *rows, const swa_attn *attn, int phase,
                                                int part, int parts);
-/* Merges n partial results (out and stat of calls over disjoint keys) in the order given: outs[i]
-   [rows][v_dim], stats[i] [rows][2], into out [rows][v_dim] and lse [rows], each of which may be
-   NULL. Partials that hold one SWA_BLOCK each, merged in order of position, give the bits of the
-   unsplit call. n 0 gives zeros. out may be one of outs. ARG: NULL, a negative number, v_dim or
-   n_heads 0, rows no multiple of n_heads, an array that runs into out or lse, a logit of NaN or
-   above 1e38. OVERFLOW: rows of more bytes than a size_t holds. */
+/* Merges n partial results (out and stat of calls over disjoint keys, without sink logits) in the
+   order given: outs[i] [n_tokens][n_heads][v_dim], stats[i] [n_tokens][n_heads][2] (C wants a cast
+   for arrays of float *), into out and lse [n_tokens][n_heads], each of which may be NULL; lse is
+   without sink_logits. Partials that hold one SWA_BLOCK each, merged in order of position, give the
+   bits of the unsplit call. A result that is whole (a merge's, another library's) is one with the
+   stat { lse * 1.44269504f, 1 }, of an empty row { -INFINITY, 0 }. n 0 gives zeros. out may be one
+   of outs. ARG: NULL, a negative number, v_dim or n_heads 0, a stat whose sum is below 0 (an lse?),
+   an array that runs into out or lse, a logit of NaN or above 1e38. OVERFLOW: more bytes than a
+   size_t holds. */
 SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
-                                 int32_t rows /* tokens*n_heads */, int v_dim,
-                                 const float *sink_logits /* [n_heads] or NULL */, int n_heads,
-                                 float *out, float *lse);
+                                 int32_t n_tokens, int n_heads, int v_dim,
+                                 const float *sink_logits /* [n_heads] or NULL */, float *out,
+                                 float *lse);
 
 /* ---- index: which keys a sparse layer looks at ---- */
 
@@ -17347,7 +17358,7 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
             return swa__no(SWA_ERR_ARG, "kv: rows behind all that queries see (audit 2): is rows.pos "
                                         "set, and n the rows that are there?");
     }
-    if (q < r->pos + r->n_tokens)
+    if (q < r->pos + r->n_tokens && a->stat == NULL)
         return swa__no(SWA_ERR_ARG, "pos or kv: no segment holds a query's own position, under audit");
     if (SWA__LISTS && r->audit > 1 && a->pick != NULL
         && !swa__lists_seen(a, s->n_kv_heads, &r->window, &run, &there))
@@ -17497,21 +17508,28 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
     return status;
 }
 
+static int swa__sums_ok(const float *stat, size_t rows) {
+    size_t r;
+    int ok = 1;
+    for (r = 0; r < rows; r++) ok &= !(stat[2 * r + 1] < 0.0f);
+    return ok;
+}
+
 /* Row by row, 64 numbers at a time; the scalar instance, whose bits are everyone's. */
 SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
-                             int32_t rows, int v_dim, const float *sink_logits, int n_heads,
+                             int32_t n_tokens, int n_heads, int v_dim, const float *sink_logits,
                              float *out, float *lse) {
-    size_t row, all;
+    size_t rows, row, all, r;
     float o[64], part[64], m, l, mb, lb;
     const swa__total total = { o, &m, &l };
     const float *odd;
-    int32_t r;
     int i, d, w;
 
-    if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0 || rows % n_heads != 0
+    if (n < 0 || n_tokens < 0 || v_dim <= 0 || n_heads <= 0
         || (n > 0 && (outs == NULL || stats == NULL)) || !swa__logits_ok(sink_logits, n_heads))
         return SWA_ERR_ARG;
-    if (!swa__mul(2 * sizeof *out, (size_t)rows, &row)) return SWA_ERR_OVERFLOW;
+    if (!swa__mul((size_t)n_tokens, (size_t)n_heads, &rows) || !swa__mul(2 * sizeof *out, rows, &row))
+        return SWA_ERR_OVERFLOW;
     row /= 2;
     if (!swa__mul(row, (size_t)v_dim, &all)) return SWA_ERR_OVERFLOW;
     if (swa__touch(out, all, lse, row)) return SWA_ERR_ARG;
@@ -17519,7 +17537,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
         if (outs[i] == NULL || stats[i] == NULL
             || (out != outs[i] && swa__touch(out, all, outs[i], all))
             || swa__touch(out, all, stats[i], 2 * row) || swa__touch(lse, row, outs[i], all)
-            || swa__touch(lse, row, stats[i], 2 * row))
+            || swa__touch(lse, row, stats[i], 2 * row) || !swa__sums_ok(stats[i], rows))
             return SWA_ERR_ARG;
     for (r = 0; r < rows; r++)
         for (d = 0; d < v_dim; d += w) {
@@ -17530,21 +17548,21 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
             l = 0.0f;
             odd = NULL;
             for (i = 0; i < n; i++) {
-                const float *stat = stats[i] + 2 * (size_t)r;
+                const float *stat = stats[i] + 2 * r;
                 if (swa__is_nan(stat[1])) odd = stat + 1;
                 if (!(stat[1] > 0.0f)) continue; /* an empty part is the identity                 */
-                memcpy(part, outs[i] + (size_t)r * (size_t)v_dim + d, (size_t)w * sizeof *part);
+                memcpy(part, outs[i] + r * (size_t)v_dim + d, (size_t)w * sizeof *part);
                 swa__fold_scalar(1, 64, &total, part, stat, stat + 1);
             }
             /* before the logit, as everywhere; by every piece of the row alike */
             if (lse != NULL) lse[r] = odd != NULL ? *odd : swa__lse(m, l);
             if (sink_logits != NULL) {
-                lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
+                lb = swa__sink_logit(sink_logits[r % (size_t)n_heads], &mb);
                 memset(part, 0, sizeof part);
                 swa__fold_scalar(1, 64, &total, part, &mb, &lb);
             }
             if (out != NULL) {
-                float *to = out + (size_t)r * (size_t)v_dim + (size_t)d;
+                float *to = out + r * (size_t)v_dim + (size_t)d;
                 swa__finish_scalar(1, 64, w, o, &l, &to);
                 /* a NaN that somebody's inputs have made goes on */
                 SWA__ROLLED for (i = 0; i < w && odd != NULL; i++) to[i] = *odd;

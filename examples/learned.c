@@ -34,7 +34,7 @@ static void attend(const model *m, swa_cache *kv, int64_t pos, int32_t n, float 
     a.stat = stat[1];
     check(swa_step_one(kv, 0, pos, n), "swa_step_one");
     check(swa_attend(kv, 0, &a), "swa_attend");
-    check(swa_merge(outs, stats, 2, n * HEADS, DIM, NULL, HEADS, out, lse), "swa_merge"); /* always in this order */
+    check(swa_merge(outs, stats, 2, n, HEADS, DIM, NULL, out, lse), "swa_merge"); /* always in this order */
 }
 
 static void learned_rows(model *m) {

@@ -419,7 +419,7 @@ static void fold(const world *w, share *s, const slice *x, const piece *in) {
         parts[b - x->from] = at;
         parts[(size_t)(b - x->from) + n] = at + share_rows * dim;
     }
-    must(w, swa_merge(parts, parts + n, (int)n, (int32_t)share_rows, w->shape.v_dim, NULL, 1, s->folded, NULL));
+    must(w, swa_merge(parts, parts + n, (int)n, (int32_t)share_rows, 1, w->shape.v_dim, NULL, s->folded, NULL));
     free(parts);
 }
 static void attend_slice(world *w, share *s, const slice *x) {
@@ -612,7 +612,7 @@ static void measure_work(const world *w, machine *m) {
         reading = faster(reading, working() - start);
         one.shape.n_heads = w->shape.n_heads;
         start = working();
-        must(w, swa_merge(parts, parts + BLOCKS, BLOCKS, (int32_t)fold_rows, (int)dim, NULL, 1, s.send, NULL));
+        must(w, swa_merge(parts, parts + BLOCKS, BLOCKS, (int32_t)fold_rows, 1, (int)dim, NULL, s.send, NULL));
         folding = faster(folding, working() - start);
     }
     m->flops = 2.0 * step * w->shape.n_heads * KEYS * sum / prefill;

@@ -270,7 +270,7 @@ static void attend_both(model *m, int layer, const swa_run *runs, int n, swa_att
         check(swa_attention(&rows, &listed), "swa_attention");
         free(rows.scratch);
     }
-    check(swa_merge(outs, stats, 2, total * s->n_heads, s->v_dim, m->sinks[layer], s->n_heads, out, NULL), "swa_merge");
+    check(swa_merge(outs, stats, 2, total, s->n_heads, s->v_dim, m->sinks[layer], out, NULL), "swa_merge");
     for (int i = 0; i < 2; i++) free(part[i]);
     for (int i = 0; i < 2; i++) free(stat[i]);
 }

@@ -791,8 +791,8 @@ TEST_EACH_ISA(attention_merge) {
                     stat[i] = t_floats(rows * 2);
                     REQUIRE(partial(&c, &d, edge[i], edge[i + 1], isa, part[i], stat[i]));
                 }
-                REQUIRE_OK(swa_merge((const float *const *)part, (const float *const *)stat, 6, (int32_t)rows, 8,
-                                     d.sink_logits, 2, out, lse));
+                REQUIRE_OK(swa_merge((const float *const *)part, (const float *const *)stat, 6, (int32_t)rows / 2, 2, 8,
+                                     d.sink_logits, out, lse));
                 if (!odd) {
                     CHECK_BITS(out, want, n);
                     CHECK_BITS(lse, want_lse, rows);
@@ -800,8 +800,8 @@ TEST_EACH_ISA(attention_merge) {
                 at_oracle(&c, &d, ref, ref_lse);
                 CHECK_CLOSE(out, ref, n, TOL);
                 CHECK_CLOSE(lse, ref_lse, rows, LSE_TOL);
-                REQUIRE_OK(swa_merge((const float *const *)part, (const float *const *)stat, 1, (int32_t)rows, 8,
-                                     d.sink_logits, 2, out, lse));
+                REQUIRE_OK(swa_merge((const float *const *)part, (const float *const *)stat, 1, (int32_t)rows / 2, 2, 8,
+                                     d.sink_logits, out, lse));
                 for (size_t i = 0; i < n; i++) CHECK_NEAR(out[i], 0, 0);
                 for (size_t i = 0; i < rows; i++) CHECK(lse[i] == -HUGE_VALF);
             }
@@ -853,8 +853,8 @@ TEST_EACH_ISA(attention_merge_few_and_many) {
                 call.a.lse = NULL;
                 REQUIRE(at_run_rows(&r, &call.a, parts));
             }
-            REQUIRE_OK(swa_merge((const float *const *)part, (const float *const *)stat, 3, (int32_t)rows, 130,
-                                 d.sink_logits, 4, out, lse));
+            REQUIRE_OK(swa_merge((const float *const *)part, (const float *const *)stat, 3, (int32_t)rows / 4, 4, 130,
+                                 d.sink_logits, out, lse));
             CHECK_BITS(out, want, rows * 130);
             CHECK_BITS(lse, want_lse, rows);
         }

@@ -423,7 +423,7 @@ TEST(lists_split_and_merged) {
             }
             CHECK_OK(swa_attention(&r, &a));
         }
-        CHECK_OK(swa_merge(co, cs, n, c.shape.n_heads, c.shape.v_dim, NULL, c.shape.n_heads, merged, NULL));
+        CHECK_OK(swa_merge(co, cs, n, 1, c.shape.n_heads, c.shape.v_dim, NULL, merged, NULL));
         CHECK_BITS(merged, whole, (int)at_o_row(&c));
         t_free_to(mark);
     }

@@ -1767,7 +1767,7 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     static const int32_t list[5] = { 5, 6, 7 }, early[5] = { 5, 7, -1 };
     static const int32_t from_gap[5] = { 3, 5, 5, 5, 5 };
     static const int32_t low[2] = { 5, -2 }, zeros[2] = { 0, 0 }, none[2] = { -1, -1 };
-    static float nan[3 * HEADS * DIM];
+    static float nan[3 * HEADS * DIM], stat[3 * HEADS * 2];
     static swa_window latest;
     nan[3 * HEADS * DIM - 1] = (float)NAN;
     latest = swa_window_sliding(1);
@@ -1815,6 +1815,7 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     case 37: r->pos = 4; return 1;
     case 38: r->window = swa_window_symmetric(1); r->pos = 4; r->audit = 2; return 1;      /* which sees it */
     case 39: r->window = swa_window_symmetric(1); r->pos = 3; r->audit = 2; return 0;
+    case 40: r->n_kv = 1; a->stat = stat; return 1;            /* a part for swa_merge */
     default: return -1;
     }
     /* clang-format on */
@@ -2047,61 +2048,62 @@ static void misuse_rows(void) {
     ACCEPT(swa_attention, (&r, &a));
 }
 static void misuse_merge(void) {
-    const float *outs[2] = { w.x, NULL }, *stats[2] = { w.x, w.x };
+    float sums[4] = { 1, 1, 2, 3 };
+    const float *outs[2] = { w.x, NULL }, *stats[2] = { sums, sums };
     t_label("merge");
-    REFUSE(swa_merge, (NULL, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (outs, NULL, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (outs, stats, 2, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (stats, outs, 2, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (outs, stats, -1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (outs, stats, 1, -1, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (outs, stats, 1, INT32_MIN, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (outs, stats, 1, 2, 0, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (outs, stats, 1, 2, -1, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, w.x, 0, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, w.x, -1, w.out, w.lse), SWA_ERR_ARG);
-    REFUSE(swa_merge, (outs, stats, 1, 3, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG); /* tokens for rows */
-    for (int d = 1; d <= 1 << 14 && sizeof(size_t) < 8; d <<= 14)                        /* 2^32 bytes each */
-        REFUSE(swa_merge, (NULL, NULL, 0, 1 << (d == 1 ? 30 : 16), d, NULL, 1, w.out, NULL), SWA_ERR_OVERFLOW);
-    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.out + 2 * DIM - 1), SWA_ERR_ARG);
+    REFUSE(swa_merge, (NULL, stats, 1, 1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, NULL, 1, 1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 2, 1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (stats, outs, 2, 1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, -1, 1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, -1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, INT32_MIN, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, 0, NULL, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, -1, NULL, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 1, 0, DIM, w.x, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 1, -1, DIM, w.x, w.out, w.lse), SWA_ERR_ARG);
+    for (int d = 1; d <= 1 << 14 && sizeof(size_t) < 8; d <<= 14) /* 2^32 bytes each */
+        REFUSE(swa_merge, (NULL, NULL, 0, 1 << (d == 1 ? 30 : 16), 1, d, NULL, w.out, NULL), SWA_ERR_OVERFLOW);
+    REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, DIM, NULL, w.out, w.out + 2 * DIM - 1), SWA_ERR_ARG);
     outs[0] = w.out + 1; /* read for rows that are written already */
-    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
     outs[0] = w.lse;
-    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
     outs[0] = w.x;
     stats[0] = w.out + 2 * DIM - 1;
-    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
     stats[0] = w.lse + 1;
-    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
-    stats[0] = w.x;
+    REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
     w.stat[0] = 1;
     w.stat[1] = (float)NAN; /* what somebody's NaN has made is not left out */
     w.stat[2] = w.stat[3] = 1;
     stats[0] = w.stat;
-    ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse));
+    ACCEPT(swa_merge, (outs, stats, 1, 1, HEADS, DIM, NULL, w.out, w.lse));
     CHECK(isnan(w.out[0]) && isnan(w.out[DIM - 1]) && !isnan(w.out[DIM]));
     CHECK(isnan(w.lse[0]) && !isnan(w.lse[1]));
-    ACCEPT(swa_merge, (outs, stats, 1, 2, 100, NULL, HEADS, w.out, w.lse)); /* in each number of a long row */
+    ACCEPT(swa_merge, (outs, stats, 1, 1, HEADS, 100, NULL, w.out, w.lse)); /* in each number of a long row */
     for (int i = 0; i < 100; i++) CHECK(isnan(w.out[i]) && !isnan(w.out[100 + i]));
     { /* a part that has seen nothing is left out, whatever its out and maximum are */
         float some[2 * DIM], nothing[2 * DIM], none[4] = { 3e38f, 0, -3e38f, 0 }, alone[4] = { 1, 2, 1, 2 };
         const float *const of[2] = { some, nothing }, *const with[2] = { alone, none };
         for (int i = 0; i < 2 * DIM; i++) some[i] = (float)i, nothing[i] = (float)NAN;
-        ACCEPT(swa_merge, (of, with, 2, 2, DIM, NULL, HEADS, w.out, w.lse));
+        ACCEPT(swa_merge, (of, with, 2, 1, HEADS, DIM, NULL, w.out, w.lse));
         for (int i = 0; i < 2 * DIM; i++) CHECK_NEAR(w.out[i], i / 2.0, 0.0);
     }
     {
         const float high[2] = { 0, 2e38f }, odd[2] = { (float)NAN, 0 };
-        REFUSE(swa_merge, (outs, stats, 1, 2, DIM, high, HEADS, w.out, w.lse), SWA_ERR_ARG);
-        REFUSE(swa_merge, (outs, stats, 1, 2, DIM, odd, HEADS, w.out, w.lse), SWA_ERR_ARG);
+        REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, DIM, high, w.out, w.lse), SWA_ERR_ARG);
+        REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, DIM, odd, w.out, w.lse), SWA_ERR_ARG);
     }
-    stats[0] = w.x;
+    stats[0] = sums;
     outs[0] = w.out; /* a partial in place */
-    ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse));
+    ACCEPT(swa_merge, (outs, stats, 1, 1, HEADS, DIM, NULL, w.out, w.lse));
     outs[0] = w.x;
-    ACCEPT(swa_merge, (NULL, NULL, 0, 2, DIM, NULL, HEADS, w.out, w.lse));
-    ACCEPT(swa_merge, (outs, stats, 1, 0, DIM, NULL, HEADS, w.out, w.lse));
-    ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, NULL, NULL));
+    ACCEPT(swa_merge, (NULL, NULL, 0, 1, HEADS, DIM, NULL, w.out, w.lse));
+    ACCEPT(swa_merge, (outs, stats, 1, 0, HEADS, DIM, NULL, w.out, w.lse));
+    ACCEPT(swa_merge, (outs, stats, 1, 1, HEADS, DIM, NULL, NULL, NULL));
+    sums[3] = -0.5f; /* no sum of exponentials: an lse? */
+    REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, DIM, NULL, w.out, w.lse), SWA_ERR_ARG);
 }
 
 /* ---- latent ---- */
