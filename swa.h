@@ -607,9 +607,10 @@ typedef struct swa_run {
     int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other
                            (prefix-LM, image spans) besides what the window shows them, also what
                            lies left of the window; the span must lie within the run, so that
-                           prefix <= pos is ARG: 0 = none, as for what is decoded behind it. It
-                           begins where the run does: an image has a run that begins with it, and
-                           is in it whole (swa_plan cuts without regard to that)                  */
+                           prefix <= pos is ARG: 0 = none, as for what is decoded behind it. One
+                           span a run, whole (swa_plan cuts without regard to that)               */
+    int64_t prefix_first;   /* position of the span's first token, where text lies before an image
+                               in the run; 0 = pos. ARG: not within [pos, prefix)                 */
     int32_t row;        /* out: the run's first packed row                                        */
     swa_status status;  /* out: SWA_OK, or why this run was refused                               */
     const int32_t *parents;   /* [n] the run is a tree of drafts; NULL: a chain. Not copied: the
@@ -945,9 +946,9 @@ typedef struct swa_rows {
 } swa_rows;
 /* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. In a step:
    without its rows until the layer has stored them (a tree's until commit); what they will push out
-   is there no more. A query before the sequence's end sees older keys than the next token does: for one n positions
-   before it max_rollback has to be n (a drafter that begins at the sure token, its drafts behind
-   it: the drafts and one). */
+   is there no more. A query before the sequence's end sees older keys than the next token does: for
+   one n positions before it max_rollback has to be n (a drafter that begins at the sure token, its
+   drafts behind it: the drafts and one). */
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
 /* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks;
    with more also on n_tokens and the keys, and not monotonously: few tokens split their keys and
@@ -4503,6 +4504,8 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
     if (r->pos > INT64_MAX - 1 - r->n) return swa__no(SWA_ERR_OVERFLOW, "pos + n");
     if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n))
         return swa__no(SWA_ERR_ARG, "prefix: a position that is not within the run");
+    if (r->prefix_first != 0 && (r->prefix_first < r->pos || r->prefix_first >= r->prefix))
+        return swa__no(SWA_ERR_ARG, "prefix_first: a position that is not between pos and prefix");
     if (r->prefix != 0 && r->parents != NULL) return swa__no(SWA_ERR_ARG, "prefix with parents");
 
     least = swa__least_stored(c, r->seq);
@@ -13191,7 +13194,7 @@ SWA__NOINLINE int64_t swa__block_from(const swa__keys *keys, const swa__blocks *
 static swa_window swa__run_window(const swa__layer *l, const swa_run *run) {
     swa_window w = l->window;
     w.prefix = run->prefix;
-    w.prefix_first = run->prefix > 0 ? run->pos : 0;
+    w.prefix_first = run->prefix == 0 ? 0 : run->prefix_first > 0 ? run->prefix_first : run->pos;
     return w;
 }
 

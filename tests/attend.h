@@ -13,7 +13,8 @@ typedef struct {
     swa_type k_type, v_type, tail_type;
     int64_t start; /* tokens at positions start..start+n-1 */
     int n;
-    int span;                             /* > 0: the first `span` tokens, which are one run, all see each other */
+    int span, span_from;                  /* > 0: of the first `span` tokens, which are one run, those from the one on
+                                             all see each other */
     float scale, softcap, size;           /* size: of the entries of q */
     int sink_logits, alibi, bias, q_sink; /* 1 = on; bias 2: by distance */
     swa_type compute;                     /* as in swa_attn */
@@ -74,9 +75,10 @@ static inline void at_chunked(at_case *c, int64_t chunk) {
     c->sees = or_causal();
     c->sees.chunk = chunk;
 }
-static inline void at_span(at_case *c, int span) {
+static inline void at_span(at_case *c, int from, int span) {
     c->span = span;
-    c->sees.span_lo = c->start;
+    c->span_from = from;
+    c->sees.span_lo = c->start + from;
     c->sees.span_hi = c->start + span;
 }
 /* All that K, V and a tail can be. */
@@ -312,6 +314,7 @@ static inline int at_runs(const swa_cache *kv, const at_case *c, const at_how *h
         if (!order[i]) r.parents = how->parents;
         if (!order[i]) mine = *n_runs;
         if (!order[i] && c->span > from) r.prefix = c->start + c->span;
+        if (r.prefix > 0 && c->span_from > 0) r.prefix_first = c->start + c->span_from;
         if (r.n > 0) runs[(*n_runs)++] = r;
     }
     return mine;
@@ -484,7 +487,7 @@ static inline int at_rows_some(const at_case *c, const at_data *s, const at_how 
     r.window = c->window;
     r.isa = how->isa;
     if (c->span) {
-        r.window.prefix_first = c->start;
+        r.window.prefix_first = c->start + c->span_from;
         r.window.prefix = c->start + c->span;
     }
     r.kv = kv;

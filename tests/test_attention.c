@@ -31,7 +31,10 @@ static void random_features(at_case *c) {
     c->alibi = !t_int(0, 3);
     c->bias = t_int(0, 3) ? 0 : t_int(1, 2);
     c->q_sink = c->sees.pinned && t_int(0, 1);
-    if (!t_int(0, 4) && !c->sees.chunk && c->n > 4) at_span(c, t_int(2, c->n));
+    if (!t_int(0, 4) && !c->sees.chunk && c->n > 4) {
+        const int span = t_int(2, c->n);
+        at_span(c, t_int(0, 2) ? 0 : t_int(0, span - 1), span);
+    }
 }
 static at_how random_how(const at_case *c, int isa) {
     at_how how = at_on(isa);
@@ -137,7 +140,7 @@ TEST_EACH_ISA(attention_features) {
                 at_pinned(&c, 9, 4);
                 c.q_sink = 1;
             }
-            if (f == 7) at_span(&c, 30);
+            if (f == 7) at_span(&c, 0, 30);
             if (f == 8) c.bias = 2;
             how.chunk = chunk;
             t_label("feature %d chunk %d", f, chunk);

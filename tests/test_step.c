@@ -270,6 +270,18 @@ TEST(begin_refuses_and_names_the_run) {
     r[0].prefix = -1;
     check_refused(&t, r, 1, SWA_ERR_ARG, 0);
     r[0].prefix = 13;
+    r[0].prefix_first = 9;
+    check_refused(&t, r, 1, SWA_ERR_ARG, 0);
+    r[0].prefix_first = 13;
+    check_refused(&t, r, 1, SWA_ERR_ARG, 0);
+    r[0].prefix_first = -1;
+    check_refused(&t, r, 1, SWA_ERR_ARG, 0);
+    r[0].prefix_first = 12;
+    CHECK_OK(swa_step_begin(&t.kv, r, 1));
+    CHECK_OK(swa_cache_reset(&t.kv, 2, 10, 0));
+    r[0].prefix = 0; /* of no span */
+    check_refused(&t, r, 1, SWA_ERR_ARG, 0);
+    r[0].prefix_first = 0;
     CHECK_OK(swa_step_begin(&t.kv, r, 1));
     d.n_windows = 2;
     d.n_layers = 2;
