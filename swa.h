@@ -17511,7 +17511,7 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
     return status;
 }
 
-static int swa__sums_ok(const float *stat, size_t rows) {
+static int swa__stats_ok(const float *stat, size_t rows) {
     size_t r;
     int ok = 1;
     for (r = 0; r < rows; r++) ok &= !(stat[2 * r + 1] < 0.0f);
@@ -17540,7 +17540,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
         if (outs[i] == NULL || stats[i] == NULL
             || (out != outs[i] && swa__touch(out, all, outs[i], all))
             || swa__touch(out, all, stats[i], 2 * row) || swa__touch(lse, row, outs[i], all)
-            || swa__touch(lse, row, stats[i], 2 * row) || !swa__sums_ok(stats[i], rows))
+            || swa__touch(lse, row, stats[i], 2 * row) || !swa__stats_ok(stats[i], rows))
             return SWA_ERR_ARG;
     for (r = 0; r < rows; r++)
         for (d = 0; d < v_dim; d += w) {
