@@ -3247,7 +3247,7 @@ SWA__COLD static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa_
 /* Whether some layer's window reaches further back than max_context. */
 SWA__COLD static int swa__context_needed(const swa_cache_desc *d) {
     int l, found = 0;
-    for (l = 0; l < d->n_layers && l < d->n_windows; l++)
+    for (l = 0; l < d->n_windows; l++) /* no more than layers */
         found |= swa__reach(&d->windows[l]) > d->max_context;
     return found;
 }
@@ -17421,7 +17421,7 @@ SWA__COLD static int swa__rows_tangled(const swa__call *call) {
     swa__extent_reach(&of_q, call->rows->n_tokens);
     for (i = 0; i < call->n_kv; i++) {
         const swa_kv *kv = &call->kv[i];
-        if (kv->n == 0 || kv->layout_ != 0) continue;
+        if (kv->n == 0) continue;
         end = of;
         if (swa__k_type(kv) == SWA_F32)
             end = swa__extent_add(end, (const float *)kv->k, kv->k_token, kv->k_head, s->n_kv_heads,

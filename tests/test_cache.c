@@ -855,6 +855,22 @@ TEST(a_cache_that_has_become_too_small) {
     CHECK_INT(toy_run(&small, 0, 12, 4, text, x), SWA_OK);
     CHECK_BITS(x, cold + 12 * TOY_DIM, 4 * TOY_DIM);
 }
+/* {0} is what the constructor means: rows of either go into the other's cache. */
+TEST(a_window_of_zeros_is_causal) {
+    const swa_window zeros = { 0 }, causal = swa_window_causal();
+    swa_cache_desc d = toy_desc(&zeros, 1, 2, 1), e;
+    float x[9 * TOY_DIM];
+    toy a, b;
+    d.max_context = 16;
+    e = d;
+    e.windows = &causal;
+    REQUIRE(toy_open(&a, &d));
+    REQUIRE(toy_open(&b, &e));
+    CHECK_INT(toy_run(&a, 0, 0, 9, text, x), SWA_OK);
+    CHECK_OK(swa_cache_copy(&b.kv, 0, &a.kv, 0, -1));
+    CHECK_OK(swa_cache_copy(&a.kv, 0, &b.kv, 0, 7));
+    CHECK_INT(swa_cache_end(&a.kv, 0), 7);
+}
 TEST(copies_that_are_refused) {
     const swa_window w[2] = { swa_window_sliding(4), swa_window_sliding(5) }, sinks = swa_window_sinks(4, 1);
     swa_cache_desc from = toy_desc(w, 1, 2, 2), to;

@@ -264,6 +264,7 @@ static void misuse_explain(void) {
     EXPLAINS((d.audit = 1, d.windows = forgotten), "window: none", -1);
     EXPLAINS(d.windows = forgotten, NULL, -1);
     EXPLAINS((d.audit = 1, d.windows = narrow), "max_context", -1);
+    EXPLAINS((d.audit = 1, d.windows = narrow, d.max_context = 5), "max_context", -1);
     EXPLAINS((d.audit = 1, d.windows = narrow, d.max_context = 4), NULL, -1); /* which one of them needs */
     EXPLAINS((d.audit = 1, d.windows = narrow, d.max_context = 0), NULL, -1);
     EXPLAINS((d.audit = 1, d.windows = narrow, d.n_windows = 1), NULL, -1);
@@ -1820,6 +1821,40 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     }
     /* clang-format on */
 }
+/* A segment laid out as the one before is asked for its pointers alone: one field that differs, and it is not. */
+static void misuse_rows_alike(void) {
+    for (int i = 0; i < 11; i++) {
+        swa_kv kv[2];
+        swa_rows r = good_rows(kv);
+        swa_attn a = w.attn;
+        t_label("rows alike but for %d", i);
+        a.k.p = a.v.p = NULL;
+        a.scale = 0.5f;
+        a.q_tail.p = w.apart;
+        r.window = swa_window_causal();
+        r.shape.n_kv_heads = HEADS;
+        r.shape.tail_dim = 1;
+        for (int j = 0; j < 2; j++) { /* [head][n][dim] */
+            kv[j].n = 2 + (i == 10 ? j : 0);
+            kv[j].tail = w.x;
+            kv[j].k_token = kv[j].v_token = DIM;
+            kv[j].k_head = kv[j].v_head = 2 * DIM;
+            kv[j].tail_token = 1;
+            kv[j].tail_head = 2;
+        }
+        if (i == 1) kv[1].k_type = SWA_BOOL_KEEP;
+        if (i == 2) kv[1].v_type = SWA_BOOL_KEEP;
+        if (i == 3) kv[1].tail_type = SWA_BOOL_KEEP;
+        if (i == 4) kv[1].k_token = 1;
+        if (i == 5) kv[1].k_head = 1;
+        if (i == 6) kv[1].v_token = 1;
+        if (i == 7) kv[1].v_head = 1;
+        if (i == 8) kv[1].tail_token = -1;
+        if (i == 9) kv[1].tail_head = -1;
+        if (i == 0) ACCEPT(swa_attention, (&r, &a));
+        else REFUSE(swa_attention, (&r, &a), SWA_ERR_ARG);
+    }
+}
 /* A fused [n][q | k | v] that is read in place, without q's token stride; audit or not. */
 static void misuse_rows_fused(void) {
     static float x[8 * 3 * HEADS * DIM];
@@ -1946,6 +1981,18 @@ static void misuse_segments(void) {
     r.kv = kv;
     r.n_kv = swa_cache_spans(&c, 0, 1, kv);
     CHECK(r.n_kv == 1 && swa_attention_bytes(&r, 1) > 0);
+    { /* of a query before the ring's end rows behind it are no fault */
+        swa_attn a = w.attn;
+        a.k.p = a.v.p = NULL;
+        r.window = swa_window_causal();
+        r.pos = 2;
+        r.audit = 2;
+        r.scratch = w.scratch;
+        r.scratch_bytes = sizeof w.scratch;
+        ACCEPT(swa_attention, (&r, &a));
+        r.pos = 3;
+        r.audit = 0;
+    }
     kv[0].n = CONTEXT;
     CHECK(swa_attention_bytes(&r, 1) > 0);
     kv[0].n++;
@@ -3383,6 +3430,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_rows();
     misuse_rows_in_place();
     misuse_rows_fused();
+    misuse_rows_alike();
     misuse_segments();
     misuse_rows_outputs();
     misuse_merge();
