@@ -214,7 +214,7 @@ static at_case case_of(const sum_case *s) {
     if (s->window == SLIDING) at_sliding(&c, s->W);
     if (s->window == PINNED) at_pinned(&c, s->W, s->sinks);
     if (s->window == CHUNKED) at_chunked(&c, s->W);
-    if (s->span) at_span(&c, s->span);
+    if (s->span) at_span(&c, 0, s->span);
     return c;
 }
 static int has_q8(const sum_case *s) { return s->k == SWA_Q8 || s->v == SWA_Q8 || s->t == SWA_Q8; }
