@@ -2210,6 +2210,16 @@ static int64_t swa__lowest(const swa_window *w, int64_t q) {
     return lo;
 }
 
+/* Keys that n > 0 queries from q on may see, sinks apart: no end of a window moves back from query to
+   query, so that the first and the last tell of all. */
+typedef struct { int64_t lo, hi; } swa__seen;
+static swa__seen swa__seen_of(const swa_window *w, int64_t q, int32_t n) {
+    swa__seen seen;
+    swa__bounds(w, q + n - 1, &seen.lo, &seen.hi);
+    seen.lo = swa__lowest(w, q);
+    return seen;
+}
+
 /* The first query from q on that sees, sinks apart, no key before `from`, or none before itself;
    INT64_MAX: none. Asked where a sequence may end when rows before `from` are lost
    (swa_cache_min_end). */
@@ -3201,6 +3211,7 @@ SWA__COLD static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__
     memset(l, 0, sizeof *l);
     l->ring = i;
     if (d->n_windows > 0) l->window = d->windows[i % d->n_windows];
+    if (l->window.kind == SWA__UNSAID) l->window.kind = SWA__CAUSAL; /* a blob knows one of them */
     l->shape = d->n_shapes > 0 ? d->shapes[i % d->n_shapes] : d->shape;
     l->type[SWA__K] = swa__type_or(type.k, SWA_F32);
     l->type[SWA__TAIL] = swa__type_or(type.tail, l->type[SWA__K]);
@@ -3240,8 +3251,6 @@ SWA__COLD static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa_
 }
 
 #define SWA__NO_TYPE "unknown, or left out of this build"
-/* What is wrong with a desc that can be said without looking at a layer; NULL = nothing. A count and
-   its array are given both or not at all: one alone was forgotten. */
 #define SWA__NO_WINDOW "window: none, under audit: say swa_window_causal() if full attention is meant"
 
 /* Whether some layer's window reaches further back than max_context. */
@@ -3252,6 +3261,8 @@ SWA__COLD static int swa__context_needed(const swa_cache_desc *d) {
     return found;
 }
 
+/* What is wrong with a desc that can be said without looking at a layer; NULL = nothing. A count and
+   its array are given both or not at all: one alone was forgotten. */
 SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
     swa_shape s;
     int i;
@@ -3953,7 +3964,7 @@ SWA__COLD static uint64_t swa__geometry(const swa__cache *c) {
         int64_t v[6 + 2 * SWA__OPERANDS];
         v[0] = l->ring;
         v[1] = l->shape.n_kv_heads;
-        v[2] = l->window.kind == SWA__UNSAID ? (int)SWA__CAUSAL : l->window.kind;
+        v[2] = l->window.kind;
         v[3] = l->window.n_sink;
         v[4] = l->window.left;
         v[5] = l->shape.v_in_k ? l->shape.v_dim : 0;
@@ -17203,30 +17214,19 @@ static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv, con
     return swa__yes();
 }
 
-/* Keys of which segments are looked at: without audit those that queries may see, since the call
-   touches no others; from 0 on with sinks. */
-typedef struct { int64_t lo, hi; } swa__seen;
-static swa__seen swa__seen_of(const swa_rows *r) {
-    swa__seen seen = { 0, INT64_MAX };
-    int64_t none;
-
-    if (r->audit > 0 || r->n_tokens == 0) return seen;
-    /* no end of a window moves back from query to query: the first and the last tell of all */
-    swa__bounds(&r->window, r->pos + r->n_tokens - 1, &none, &seen.hi);
-    if (r->window.n_sink == 0) seen.lo = swa__lowest(&r->window, r->pos);
-    return seen;
-}
-
 /* Asks all segments for their order, and those that are looked at, [kv, kv + n_kv) of the call, for
-   everything. What a ring has lost lies right before its segment, so that one which begins behind
-   the window is looked at if there is a gap. */
+   everything: without audit what queries may see (with sinks from 0 on), since the call touches no
+   others. What a ring has lost lies right before its segment, so that one which begins behind the
+   window is looked at if there is a gap. */
 static swa__verdict swa__segments_check(const swa_rows *r, swa__call *call) {
-    const swa__seen seen = swa__seen_of(r);
+    swa__seen seen = { 0, INT64_MAX };
     const swa_kv *before = NULL;
     int64_t end = 0, blocks = 0;
     swa__verdict v;
     int i;
 
+    if (r->audit == 0 && r->n_tokens > 0) seen = swa__seen_of(&r->window, r->pos, r->n_tokens);
+    if (r->window.n_sink > 0) seen.lo = 0;
     call->kv = r->kv;
     call->n_kv = 0;
     for (i = 0; i < r->n_kv; i++) {
@@ -17306,20 +17306,18 @@ static int swa__reads_written(const swa_shape *s, const swa_rows *rows, const sw
     return found;
 }
 
-/* Whether a query sees what stood in a ring that segments read, and is overwritten. No end of a
-   window moves back from query to query, so that the first and the last tell of all. */
+/* Whether a query sees what stood in a ring that segments read, and is overwritten. */
 static int swa__sees_lost(const swa__call *call, const swa_window *w) {
     const swa_rows *r = call->rows;
-    int64_t lo, hi;
+    swa__seen seen;
     int i, found = 0;
 
     if (w == NULL || r->n_tokens == 0) return 0;
-    swa__bounds(w, r->pos + r->n_tokens - 1, &lo, &hi);
-    lo = swa__lowest(w, r->pos);
+    seen = swa__seen_of(w, r->pos, r->n_tokens);
     for (i = 0; i < call->n_kv; i++) {
         const swa_kv *kv = &call->kv[i];
         const int64_t from = kv->layout_ != 0 ? kv->pos - kv->lost_ : kv->pos;
-        found |= from < kv->pos && from < hi && (lo < kv->pos || from < w->n_sink);
+        found |= from < kv->pos && from < seen.hi && (seen.lo < kv->pos || from < w->n_sink);
     }
     return found;
 }
@@ -17330,7 +17328,8 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     swa__keys keys;
     const swa__there there = { 0, INT64_MAX, &keys };
     swa_run run;
-    int64_t q = r->pos, end = INT64_MAX, lo, hi;
+    int64_t q = r->pos, end = INT64_MAX;
+    swa__seen seen;
     int i;
 
     memset(&keys, 0, sizeof keys);
@@ -17342,22 +17341,21 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
 
     if (r->n_tokens == 0) return swa__no(SWA_ERR_ARG, "n_tokens: 0, under audit");
     if (r->window.kind == SWA__UNSAID) return swa__no(SWA_ERR_ARG, SWA__NO_WINDOW);
-    swa__bounds(&r->window, r->pos + r->n_tokens - 1, &lo, &hi);
-    lo = swa__lowest(&r->window, r->pos);
+    seen = swa__seen_of(&r->window, r->pos, r->n_tokens);
     for (i = 0; i < r->n_kv; i++) {
         const swa_kv *kv = &r->kv[i];
-        if (kv->n > 0 && kv->pos >= hi)
+        if (kv->n > 0 && kv->pos >= seen.hi)
             return swa__no(SWA_ERR_ARG, "kv: a segment behind all that queries see, under audit: is "
                                         "rows.pos set?");
         if (kv->n > 0 && kv->k == kv->v && !s->v_in_k)
             return swa__no(SWA_ERR_ARG, "kv: v where k is, under audit: say v_in_k if V is a part of K");
         if (kv->pos <= q) q = swa__max64(q, kv->pos + kv->n);
         if (r->audit == 1 || kv->n == 0) continue;
-        if (a->pick == NULL && kv->pos > end && kv->pos > lo && end < r->pos + r->n_tokens)
+        if (a->pick == NULL && kv->pos > end && kv->pos > seen.lo && end < r->pos + r->n_tokens)
             return swa__no(SWA_ERR_ARG, "kv: positions between two segments that a query sees and none "
                                         "holds (audit 2): was a page left out, or n not raised?");
         end = kv->pos + kv->n;
-        if (kv->layout_ == 0 && end > hi)
+        if (kv->layout_ == 0 && end > seen.hi)
             return swa__no(SWA_ERR_ARG, "kv: rows behind all that queries see (audit 2): is rows.pos "
                                         "set, and n the rows that are there?");
     }
