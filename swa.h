@@ -881,12 +881,14 @@ SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer, const 
    out of a call that stores, while others were called, that layer's phase 0 is SWA_ERR_ORDER, what
    reads its ring too, and the part's own of another layer (part 0: every layer's); if all were, the
    next step is, at the latest (of the first 64 parts): call it, before any other call, or begin the
-   step again. (In the first step of a cache that was made again in the same memory, with the same
-   scratch, a part that phase 0 left out may pass for the old one's.) A host without a join inside
-   an op (ggml) makes two ops of it, with q, k and v as sources of both: else its allocator gives k
-   away behind the first, and the second stores what stands there then. Beside the parts of a step
-   other threads may look at sequences that are not in it: end, first, slot, read, save, spans. All
-   else on a cache is one call at a time. */
+   step again. Out of one that only reads, the part's own phase 0 of another layer is ORDER (of
+   several parts), until that call has been ended or the step is begun again. (In the first step of
+   a cache that was made again in the same memory, with the same scratch, a part that phase 0 left
+   out may pass for the old one's.) A host without a join inside an op (ggml) makes two ops of it,
+   with q, k and v as sources of both: else its allocator gives k away behind the first, and the
+   second stores what stands there then. Beside the parts of a step other threads may look at
+   sequences that are not in it: end, first, slot, read, save, spans. All else on a cache is one
+   call at a time. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 /* Why this part would be refused now, as swa_attend_explain. Not beside parts that run: behind the
@@ -3550,6 +3552,9 @@ static int64_t swa__wrote_at(const swa__cache *c, int ring) {
     return c->step * ((int64_t)1 << 20) + ring;
 }
 
+/* The layer of a part's word: l+1 where the call stores, -(l+1) where it only reads. */
+static int swa__open_layer(int64_t word) { return (int)(word < 0 ? -word : word) - 1; }
+
 static int swa__open_any(const swa__cache *c) {
     const int64_t *flags = swa__open_of(c) + SWA__OPEN_FLAGS;
     return (flags[0] | flags[1] | flags[2] | flags[3] | flags[4] | flags[5] | flags[6] | flags[7])
@@ -3567,7 +3572,7 @@ static int64_t swa__stored_end(const swa__cache *c, int layer, int seq) {
     /* while parts work, other threads may ask about sequences that are not in the step */
     if (s->step != c->step || !swa__open_any(c)) return stored;
     for (part = 0; part < SWA__PARTS; part++)
-        for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
+        for (i = 0; open[part] > 0 && i < c->n_runs; i++) {
             const swa_run *r = &swa__runs_of(c)[i];
             if (r->seq == seq && s->begun == r->pos && s->end > r->pos
                 && swa__layer_of(c, (int)open[part] - 1)->ring == swa__layer_of(c, layer)->ring)
@@ -3584,7 +3589,7 @@ static void swa__parts_check(const swa__cache *c) {
 
     if (!swa__open_any(c)) return;
     for (part = 0; part < SWA__PARTS; part++)
-        for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
+        for (i = 0; open[part] > 0 && i < c->n_runs; i++) {
             const int layer = (int)open[part] - 1, seq = swa__runs_of(c)[i].seq;
             swa__held_of(c, layer, seq)->stored = swa__stored_end(c, layer, seq);
         }
@@ -3592,13 +3597,14 @@ static void swa__parts_check(const swa__cache *c) {
 }
 
 /* No part from number `from` on is within a call on a layer that is begun anew with fewer parts, or
-   whose ring another layer stores. */
+   whose ring another layer has stored or read since. */
 static void swa__parts_close(const swa__cache *c, int layer, int from) {
     const int ring = swa__layer_of(c, layer)->ring;
     int64_t *open = swa__open_of(c);
     if (!swa__open_any(c)) return;
     for (; from < SWA__PARTS; from++)
-        if (open[from] != 0 && swa__layer_of(c, (int)open[from] - 1)->ring == ring) open[from] = 0;
+        if (open[from] != 0 && swa__layer_of(c, swa__open_layer(open[from]))->ring == ring)
+            open[from] = 0;
 }
 
 /* Before every change of a sequence but begin's. A step that it belongs to is over, also in the
@@ -16822,35 +16828,35 @@ static int swa__lists_begun(const swa__cache *c) {
 /* A call of one thread, all phases at once: who was within another has lost its scratch. */
 static void swa__parts_none(const swa__call *call) {
     swa__open_of(call->c)[SWA__OPEN_LISTS] = 0;
-    if (swa__stores(&call->a)) swa__parts_close(call->c, call->layer, 0);
+    swa__parts_close(call->c, call->layer, 0);
     swa__open_of(call->c)[SWA__OPEN_OWNER] = 0;
     swa__open_of(call->c)[SWA__OPEN_CALLED] = call->c->step;
     swa__open_of(call->c)[SWA__OPEN_WHOLE]++;
 }
 
 /* Whether a part that begins a call on the ring has begun another layer's and not ended it, and that
-   one's rows count as stored. */
+   one's rows, if it stores, count as stored. */
 static int swa__part_within(const swa__call *call, int phase, int part, int parts) {
     const swa__cache *c = call->c;
     const int64_t *open = swa__open_of(c);
 
-    return phase == 0 && parts > 1 && part < SWA__PARTS && open[part] != 0
-        && open[part] != call->layer + 1
-        && swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos;
+    if (phase != 0 || parts == 1 || part >= SWA__PARTS || open[part] == 0
+        || swa__open_layer(open[part]) == call->layer)
+        return 0;
+    return open[part] < 0
+        || swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos;
 }
 
-/* If it has not: which call it is in from now on, if that stores. One that is begun anew may have
-   fewer parts. */
+/* If it has not: which call it is in from now on. One that is begun anew may have fewer parts. */
 static int swa__part_enter(const swa__call *call, int phase, int last, int part, int parts) {
     const swa__cache *c = call->c;
     int64_t *open = swa__open_of(c);
 
     if (swa__part_within(call, phase, part, parts)) return 0;
-    if (!swa__stores(&call->a)) return 1;
     if (phase == last && part == 0) swa__parts_close(c, call->layer, parts > 1 ? parts : 0);
     if (parts == 1 || part >= SWA__PARTS) return 1;
     if (phase == 0) ((unsigned char *)(open + SWA__OPEN_FLAGS))[part] = 1;
-    if (phase == 0) open[part] = call->layer + 1;
+    if (phase == 0) open[part] = swa__stores(&call->a) ? call->layer + 1 : -(call->layer + 1);
     else if (phase == last) open[part] = 0;
     return 1;
 }
@@ -16933,25 +16939,38 @@ static swa__ticket swa__ticket_of(const swa__call *call, int parts) {
     return mine;
 }
 
-/* Whether every part has been through the phase before, and this one not through its own: a phase
+/* NULL if every part has been through the phase before, and this one not through its own: a phase
    is not done twice, as MLA's norms and rotations are in place. Every part looks at every slice, so
    that all of them say the same. */
-static int swa__tickets_there(const swa__call *call, const swa__ticket *mine, int phase, int part,
-                              int parts) {
+static const char *swa__tickets_miss(const swa__call *call, const swa__ticket *mine, int phase,
+                                     int part, int parts) {
     const unsigned char *slice = call->scratch;
+    swa__ticket t;
     int i;
 
-    for (i = 0; i < parts && phase > 0; i++, slice += call->part_bytes)
-        if (memcmp(slice + (size_t)(phase - 1) * sizeof *mine, mine, sizeof *mine) != 0) return 0;
+    if (phase == 0) return NULL;
+    for (i = 0; i < parts; i++, slice += call->part_bytes) {
+        memcpy(&t, slice + (size_t)(phase - 1) * sizeof t, sizeof t);
+        if (memcmp(&t, mine, sizeof t) == 0) continue;
+        if (t.step != mine->step || t.layer != mine->layer
+            || (t.parts == mine->parts && t.owner == mine->owner))
+            return "phase 1: a part of phase 0 was left out, another call came in between, or this is "
+                   "another scratch";
+        return t.parts != mine->parts
+             ? "phase 1: phase 0 had another number of parts"
+             : "phase 1: phase 0 had another attn (a field or an array; under audit, other numbers in "
+               "k or v)";
+    }
     slice = call->scratch + (size_t)part * call->part_bytes;
-    return phase == 0 || memcmp(slice + (size_t)phase * sizeof *mine, mine, sizeof *mine) != 0;
+    return memcmp(slice + (size_t)phase * sizeof t, mine, sizeof t) != 0
+         ? NULL : "phase 1: this part is done";
 }
 
 /* If so, this part may go to work, and has left no word yet. */
 static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
                                     int parts, swa__ticket *mine) {
     *mine = swa__ticket_of(call, parts);
-    if (!swa__tickets_there(call, mine, phase, part, parts)) return SWA_ERR_ORDER;
+    if (swa__tickets_miss(call, mine, phase, part, parts) != NULL) return SWA_ERR_ORDER;
     if (call->rows == NULL && !swa__part_admit(call, phase, last, part, parts, mine->owner))
         return SWA_ERR_ORDER;
     if (phase == 0)
@@ -17044,9 +17063,6 @@ static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_a
                                                              swa__step_last(c)));
 }
 
-#define SWA__NO_JOIN "phase 1: a part of phase 0 was left out, or had another attn, parts or scratch (or, " \
-                     "under audit, other numbers in k or v), or another call came in between; or this " \
-                     "part is done"
 SWA__COLD SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer,
                                                  const swa_attn *attn) {
     const swa__cache *c = swa__get(cache);
@@ -17076,11 +17092,9 @@ SWA__COLD SWA_API const char *swa_attend_part_explain(const swa_cache *cache, in
         return "this part's phase 1 of another layer was left out";
     swa__ask_of_rows(&call);
     mine = swa__ticket_of(&call, parts);
-    if (phase > 0
-        && !(swa__tickets_there(&call, &mine, phase, part, parts)
-             && swa__scratch_ours(&call, parts, mine.owner)))
-        return SWA__NO_JOIN;
-    return NULL;
+    why = swa__tickets_miss(&call, &mine, phase, part, parts);
+    return why == NULL && phase > 0 && !swa__scratch_ours(&call, parts, mine.owner)
+         ? "phase 1: another call on the cache came in between" : why;
 }
 
 SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase,
@@ -17483,7 +17497,7 @@ SWA__COLD SWA_API const char *swa_attention_part_explain(const swa_rows *rows, c
     if (why == NULL) why = swa__rows_scratch(&call, parts).why;
     if (why != NULL) return why;
     mine = swa__ticket_of(&call, parts);
-    return swa__tickets_there(&call, &mine, phase, part, parts) ? NULL : SWA__NO_JOIN;
+    return swa__tickets_miss(&call, &mine, phase, part, parts);
 }
 
 SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,

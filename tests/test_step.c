@@ -385,6 +385,10 @@ TEST(phase_1_wants_every_part_of_phase_0) {
                 CHECK_BITS(out, was, 6 * TOY_DIM);
                 CHECK_STATUS(swa_cache_read(&kv, 0, 0, 6, 1, was, NULL), SWA_ERR_ORDER);
                 CHECK_OK(swa_cache_set_scratch(&kv, room, bytes));
+                if (wrong == OTHER_LAYER && mode != SWA_ATTEND) { /* a call that only reads is ended first */
+                    CHECK_STATUS(swa_attend_part(&kv, 0, &a, 0, 0, 4), SWA_ERR_ORDER);
+                    CHECK_OK(swa_attend(&kv, 1, &a));
+                }
                 for (int phase = 0; phase < SWA_PHASES; phase++) /* called as is right, all is well */
                     for (int part = 0; part < 4; part++) CHECK_OK(swa_attend_part(&kv, 0, &a, phase, part, 4));
             }
@@ -726,6 +730,41 @@ TEST(a_part_left_out_is_not_forgotten) {
         CHECK_INT(swa_cache_unstored(&c, 0), 0);
     }
 }
+/* A call that only reads: the part that left its phase 1 out is told at its next layer, until it has ended that call,
+   with as many parts or fewer, or whole; the rows count as stored all the same. */
+TEST(a_part_that_only_reads_leaves_out_phase_1) {
+    const swa_window w = swa_window_sliding(9);
+    for (int how = 0; how < 4; how++)
+        for (int part = 0; part < 3; part++) {
+            swa_cache c;
+            swa_attn a, reads;
+            REQUIRE(two_layers(&c, &a, &w, 3));
+            t_label("part %d, then way %d", part, how);
+            reads = a;
+            reads.mode = SWA_ATTEND_STORED;
+            CHECK_OK(swa_step_one(&c, 0, 0, 3));
+            CHECK_OK(swa_attend(&c, 0, &a));
+            for (int p = 0; p < 3; p++) CHECK_OK(swa_attend_part(&c, 0, &reads, 0, p, 3));
+            for (int p = 0; p < 3; p++)
+                if (p != part) CHECK_OK(swa_attend_part(&c, 0, &reads, 1, p, 3));
+            CHECK_INT(swa_cache_unstored(&c, 0), 1);
+            for (int p = 0; p < 3; p++) {
+                const char *why = swa_attend_part_explain(&c, 1, &a, 0, p, 3);
+                CHECK((why != NULL) == (p == part) && (why == NULL || strstr(why, "of another layer") != NULL));
+                CHECK_STATUS(swa_attend_part(&c, 1, &a, 0, p, 3), p == part ? SWA_ERR_ORDER : SWA_OK);
+            }
+            if (how == 0) CHECK_OK(swa_attend(&c, 0, &reads));
+            if (how == 1) CHECK_OK(swa_step_one(&c, 0, 0, 3));
+            for (int phase = 0; phase < SWA_PHASES && how == 2; phase++)
+                for (int p = 0; p < 3; p++) CHECK_OK(swa_attend_part(&c, 0, &reads, phase, p, 3));
+            for (int phase = 0; phase < SWA_PHASES && how == 3; phase++) /* part 2 is needed no more */
+                for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &reads, phase, p, 2));
+            for (int phase = 0; phase < SWA_PHASES; phase++)
+                for (int p = 0; p < 3; p++) CHECK_OK(swa_attend_part(&c, 1, &a, phase, p, 3));
+            if (how == 1) CHECK_OK(swa_attend(&c, 0, &a));
+            CHECK_OK(swa_step_one(&c, 0, 3, 1));
+        }
+}
 /* Part 0, which says that rows are stored: what the others have written over is told, whoever is called before it is
    asked for; and the part may still come. */
 TEST(part_0_left_out_of_phase_1) {
@@ -794,6 +833,29 @@ TEST(a_call_within_phase_0) {
         if (how == 3) continue;
         for (int phase = 0; phase < SWA_PHASES; phase++) /* once more */
             for (int p = 0; p < 3; p++) CHECK_OK(swa_attend_part(&c, 0, &a, phase, p, 3));
+    }
+}
+/* Why a part of phase 1 may not come, in words. */
+TEST(a_refused_part_is_told_why) {
+    const swa_window w = swa_window_sliding(9);
+    static const char *const says[6] = { "left out",     "in between", "number of parts",
+                                         "another attn", "is done",    "in between" };
+    for (int how = 0; how < 6; how++) {
+        const char *why;
+        swa_cache c;
+        swa_attn a;
+        REQUIRE(two_layers(&c, &a, &w, 3));
+        t_label("way %d", how);
+        CHECK_OK(swa_step_one(&c, 0, 0, 3));
+        for (int p = 0; p < 2; p++)
+            if (p == 0 || how != 0) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, 2));
+        if (how == 1) CHECK_OK(swa_attend(&c, 1, &a));
+        if (how == 3) a.scale = 0.5f;
+        if (how == 4) CHECK_OK(swa_attend_part(&c, 0, &a, 1, 0, 2));
+        if (how == 5) CHECK_OK(swa_attend_part(&c, 1, &a, 0, 1, 3)); /* lies where no part's word is */
+        why = swa_attend_part_explain(&c, 0, &a, 1, 0, how == 2 ? 1 : 2);
+        if (CHECK(why != NULL)) CHECK(strstr(why, says[how]) != NULL);
+        CHECK_STATUS(swa_attend_part(&c, 0, &a, 1, 0, how == 2 ? 1 : 2), SWA_ERR_ORDER);
     }
 }
 /* What changes a sequence of the step, also between two phases, ends it for all: no phase stores, no layer attends, and
