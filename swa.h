@@ -99,11 +99,12 @@
    * StreamingLLM with S slots, n of them sinks: swa_window_sinks(S-n, n), and swa_attn.q_sink = q
      before RoPE, rotated for position min(pos, S-1) (of MLA q_sink_tail; in swa_mla sink_pos =
      S-1). Without it the first S tokens are right.
-   * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end;
-     to go back below it takes run.rewind = 1 (to the start it is always exact: after a warm-up, for
-     a new text), or swa_cache_truncate(), swa_cache_reset(). A window that is full goes back by
-     d.max_rollback tokens, 1 unless set. To write an answer anew: n_seqs 2, swa_cache_fork(&kv, 1,
-     0, -1) behind the prompt, and from there swa_cache_fork(&kv, 0, 1, -1).
+   * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end,
+     and yours to count: asked of swa_cache_end(), a forgotten reset goes unseen. To go back below
+     it takes run.rewind = 1 (to the start it is always exact: after a warm-up, for a new text), or
+     swa_cache_truncate(), swa_cache_reset(). A window that is full goes back by d.max_rollback
+     tokens, 1 unless set. To write an answer anew: n_seqs 2, swa_cache_fork(&kv, 1, 0, -1) behind
+     the prompt, and from there swa_cache_fork(&kv, 0, 1, -1).
    * A step is begun once for all layers and all sequences of a batch, by one call with a run for
      each: a begin of other sequences before a layer was called is SWA_ERR_ORDER. Every layer stores
      its rows before the next step (ORDER there; swa_cache_unstored() says which did not), and every
@@ -115,8 +116,9 @@
      for all tokens: forgotten, decode is right, chunks are not. So with [head][n][dim]. A fused
      [n][q | k | v] needs its token stride in all three: ARG else, for chunks.
    * What no check can see: heads of K said as those of q, k and v exchanged, types of your own rows
-     (k_type) or strides in bytes, [head][n][dim] not told, q scaled before with scale 0, exp() of
-     sink logits, another layer's. Compare one layer with what you had before, in a chunk.
+     (k_type) or strides in bytes, [head][n][dim] not told, q scaled before with scale 0, exp() or
+     log2 e times sink logits, another layer's. Compare one layer with what you had before, in a
+     chunk.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
 
@@ -127,8 +129,8 @@
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
    (__attribute__((visibility("default"))), __declspec(dllexport) ...; without it gcc -O2 -shared
    -fPIC exports all, but under -fvisibility=hidden; from other languages: examples/hosts/
-   bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void) is
-   no look; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
+   bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void)
+   is no look, (void)! is; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
    To leave out, where the implementation stands; of 508 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 82, SWA_NO_MLA (the
@@ -542,7 +544,9 @@ SWA_CHECKED swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_
    what was set for it. */
 SWA_CHECKED swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src,
                                       int64_t end);
-/* next position to append, a begun step counted; -1 = bad argument, here and below */
+/* Next position to append, a begun step counted; -1 = bad argument, as a cache of zeros that was not
+   made yet, here and below. To look at: count pos yourself. Of one that begin gets from here a
+   forgotten reset or truncate goes unseen, and it is behind a step that died, not at it. */
 SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);
 /* The oldest row that a layer's ring holds, sinks apart; end if there is none. All from there to
    the end are there. From begin on the rows of a step count as there, and what they push out as
@@ -574,12 +578,12 @@ SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer
 SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);
 SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
 /* save: only between steps; ORDER while a layer has not stored rows of a step. load: bytes is the
-   blob's own size, as swa_cache_save_bytes told it, not its buffer's. A blob of one sequence goes
-   into any sequence of any cache that swa_cache_copy could copy it to, with slots, scratch, parts
-   and instruction set of its own, on a machine of the same byte order; a blob of all (seq -1) into
-   a cache of as many sequences, with seq -1. Else SWA_ERR_BLOB, or FULL as there. Cost of either:
-   every row is moved number by number and hashed, which takes some 5 times as long as a copy of its
-   bytes, in cache 15. */
+   blob's own size, as swa_cache_save_bytes told it, not its buffer's. Positions are kept as they
+   were. A blob of one sequence goes into any sequence of any cache that swa_cache_copy could copy
+   it to, with slots, scratch, parts and instruction set of its own, on a machine of the same byte
+   order; a blob of all (seq -1) into a cache of as many sequences, with seq -1. Else SWA_ERR_BLOB,
+   or FULL as there. Cost of either: every row is moved number by number and hashed, which takes
+   some 5 times as long as a copy of its bytes, in cache 15. */
 SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
 /* Why load would refuse this blob, in words; NULL = it would not. Only looks. */
 SWA_API const char *swa_cache_load_explain(const swa_cache *cache, int seq, const void *blob,
@@ -832,12 +836,14 @@ typedef struct swa_attn {
        a call without a list. Entries that name nothing are skipped: negative ones (-1 = none),
        positions that the window hides (after the query, but for a prefix or a right extent; or lost
        by a ring), or that no segment holds; with audit = 2 all but -1 are ARG. Cost follows the
-       list, not the context: keys in whole aligned tiles of 16 are read in place, others are
-       gathered, for which rows are faster (k_rows, or swa_attention's segments). Heads that share a
-       list gather it once; parts share it by tokens, KV heads and then query heads, never by keys.
-       With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by position
-       in one instruction, and a listed key seldom has its neighbour. Only q.k could gain, a sixth
-       of a call over 2048 latents. A cache in bf16 is fine: its products are f32's, more exact */
+       list, and the blocks of 256 positions that it touches (one key in each: 1.5 times as long as
+       of neighbours), not the context: keys in whole aligned tiles of 16 are read in place, others
+       are gathered, for which rows are faster (k_rows, or swa_attention's segments). Heads that
+       share a list gather it once; parts share it by tokens, KV heads and then query heads, never
+       by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by
+       position in one instruction, and a listed key seldom has its neighbour. Only q.k could gain,
+       a sixth of a call over 2048 latents. A cache in bf16 is fine: its products are f32's, more
+       exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
                                     and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
@@ -863,7 +869,9 @@ typedef struct swa_attn {
    calls return its status. A layer that is left out shows at the next begin. MEMORY: no scratch was
    set. Cost: head_dim + tail_dim + v_dim multiply-adds per token, query head and key that it sees;
    a few tokens read their keys' rows once for all heads of a KV head, which is what decode waits
-   for; beside that 0.3 to 2 us per KV head and call, which over a few dozen keys is most of it. */
+   for; beside that 0.3 to 2 us per KV head and call, which over a few dozen keys is most of it
+   (windows of 2 to 8 keys, and a text's first tokens, take two to three times as long as a plain
+   loop). */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* Why swa_attend would refuse this call now, in words: the field, and what is wrong with it; NULL =
    it would not. Only looks. */
@@ -896,15 +904,22 @@ SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_at
 SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
                                             const swa_attn *attn, int phase, int part, int parts);
 
-/* Attention over the caller's own rows: any number of segments, ascending and disjoint in position
-   (16 positions that one does not fill are gathered: of one row each they take four to ten times
-   as long as one of all, most where few heads share a row). Without audit those that no query sees
-   are asked for pos and n alone, 20 ns in each part and phase, the others (with pinned sinks all
-   before the last) for everything, 0.1 us: give thousands of pages from swa_visible_range(window,
-   pos) on.
+/* Attention over the caller's own rows: any number of segments, ascending and disjoint in position.
+   A token's decode takes up to twice as long as over a ring, whose K lies as it is read; prefill
+   the same. (16 positions that one does not fill are gathered: of one row each they take four to
+   ten times as long as one of all, most where few heads share a row.) Without audit those that no
+   query sees are asked for pos and n alone, 20 ns in each part and phase, the others (with pinned
+   sinks all before the last) for everything, 0.1 us: give thousands of pages from
+   swa_visible_range(window, pos) on.
    A visible position that no segment holds is skipped; but one that stood in a ring and is
    overwritten there is SWA_ERR_LOST, if segments read that ring: swa_cache_spans fills such ones
-   (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is not supported. */
+   (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is not supported.
+   One softmax over a ring's window and rows of another rate (DeepSeek V4: one for 4 or 128 tokens):
+   let those stand at 0, 1, .. and the ring's sequence begin far behind them, always at one place, as
+   swa_cache_reset(&kv, seq, 1 << 30, 0) makes it (pos of its runs counts from there, RoPE's does
+   not). Store first, then give segments of both. By a list: window causal, pick what is listed of
+   the first, pick_window sliding(W). All of the first g, for queries that see as many:
+   swa_window_sinks(W, g), q_sink = q. (examples/hosts/compressed.md) */
 typedef struct swa_kv {
     const void *k, *v, *tail;         /* [n][n_kv_heads][head_dim | v_dim | tail_dim]; v ignored
                                          when v_in_k                                              */
@@ -940,17 +955,19 @@ typedef struct swa_rows {
                                          swa_merge; cross-attention does without audit), a segment
                                          behind all that queries see (pos is off), V where K is, no
                                          window, and of swa_cache_desc's what is a call's (not
-                                         strides in bytes). 2: as there, and positions that a query
-                                         sees between two segments (a page left out; evicted keys do
-                                         without), rows behind all that queries see (pos is off, or
-                                         n: a prompt in blocks over K and V of all of it does
-                                         without)                                                 */
+                                         strides in bytes). 2: as there (an empty list not with
+                                         stat), and positions that a query sees between two segments
+                                         (a page left out; evicted keys do without), pinned sinks
+                                         that no segment holds (not with stat), rows behind all that
+                                         queries see (pos is off, or n: a prompt in blocks over K and
+                                         V of all of it does without)                             */
 } swa_rows;
-/* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. In a step:
-   without its rows until the layer has stored them (a tree's until commit); what they will push out
-   is there no more. A query before the sequence's end sees older keys than the next token does: for
-   one n positions before it max_rollback has to be n (a drafter that begins at the sure token, its
-   drafts behind it: the drafts and one). */
+/* Returns how many segments, sinks first, or -1; valid until the next phase 1, begin or change of
+   the sequence (truncate, fork into it, ...). In a step: without its rows until the layer has
+   stored them (a tree's until commit); what they will push out is there no more. A query before the
+   sequence's end sees older keys than the next token does: for one n positions before it
+   max_rollback has to be n (a drafter that begins at the sure token, its drafts behind it: the
+   drafts and one). */
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
 /* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks;
    with more also on n_tokens and the keys, and not monotonously: few tokens split their keys and
@@ -975,10 +992,12 @@ SWA_API const char *swa_attention_part_explain(const swa_rows *rows, const swa_a
    order given: outs[i] [n_tokens][n_heads][v_dim], stats[i] [n_tokens][n_heads][2] (C wants a cast
    for arrays of float *), into out and lse [n_tokens][n_heads], each of which may be NULL; lse is
    without sink_logits. Partials that hold one SWA_BLOCK each, merged in order of position, give the
-   bits of the unsplit call. A result that is whole (a merge's, another library's) is one with the
-   stat { lse * 1.44269504f, 1 }, of an empty row { -INFINITY, 0 }. n 0 gives zeros. out may be one
-   of outs. ARG: NULL, a negative number, v_dim or n_heads 0, a stat whose sum is below 0 (an lse?),
-   an array that runs into out or lse, a logit of NaN or above 1e38. OVERFLOW: more bytes than a
+   bits of the unsplit call. A result that is whole (a merge's, another library's; without sink
+   logits, as its lse is) is one with the stat { lse * 1.44269504f, 1 }, of an empty row {
+   -INFINITY, 0 }. n 0 gives zeros. out may be one of outs. Rows are merged each by itself, so that
+   threads may take tokens, or the heads of one, in calls of their own; cost: a pass over outs. ARG:
+   NULL, a negative number, v_dim or n_heads 0, a stat whose sum is below 0 (an lse?), an array that
+   runs into out or lse, a logit of NaN or above 1e38. OVERFLOW: more bytes than a
    size_t holds. */
 SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                                  int32_t n_tokens, int n_heads, int v_dim,
@@ -993,9 +1012,10 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
    blob serve them too. Its window is that of the layers that read the lists: with a wider one,
    places in the lists go to keys that they do not see. SWA_STORE_ONLY stores a step's keys, then
    swa_select() finds them there, for which a windowed layer needs max_rollback (or capacity) for a
-   whole chunk. A layer with a V works as well: then its own K is the index. A step of such a layer
-   l, with its index in layer i of the same cache (pinned sinks are seen by those layers whether
-   listed or not, and take places in top all the same):
+   whole chunk; queries that are not the cache's own step (keys of another rate) take
+   swa_select_rows(). A layer with a V works as well: then its own K is the index. A step of such a
+   layer l, with its index in layer i of the same cache (pinned sinks are seen by those layers
+   whether listed or not, and take places in top all the same):
      swa_attn keys = {0}; keys.mode = SWA_STORE_ONLY; keys.k.p = index_k;      // of this step
      if (swa_attend(&kv, i, &keys) != SWA_OK) return 1;
      if (swa_select(&kv, i, &index) != SWA_OK) return 1;       // index.pick = list, its q, w, top
@@ -1068,13 +1088,14 @@ typedef enum {
     SWA_ROPE_HALF           /* pairs (i, i+rotary/2): HF, NeoX, Gemma                             */
 } swa_rope_pairs;
 /* Rotates the first `rotary` numbers (even, at most head_dim) of every head of x
-   [n][n_heads][head_dim] in place; token t is at pos[t]. (x is packed: where q, k and v of a token
-   lie side by side, call it per token, q and k as so many heads together.) Rotations add up: a
-   rotated row moves by pos, which may be negative. freq [rotary/2] are inverse frequencies, from
-   swa_yarn (scale 0: plain ones); a pair of frequency 0 stands still (p-RoPE). Angles are computed
-   in double: off by at most 1e-9 at any position, for freq up to 1. mscale multiplies cos and sin,
-   each time: 0 = 1, below 0 or not finite ARG. Cost: a sine and a cosine of rotary/2 angles a token
-   and call, 2 us for 64, and 0.1 us a head of 128. */
+   [n][n_heads][head_dim] in place; token t is at pos[t]. (Of the last numbers, as in DeepSeek V4:
+   give x + head_dim - rotary. x is packed: where q, k and v of a token lie side by side, call it
+   per token, q and k as so many heads together.) Rotations add up: a rotated row moves by pos,
+   which may be negative. freq [rotary/2] are inverse frequencies, from swa_yarn (scale 0: plain
+   ones); a pair of frequency 0 stands still (p-RoPE). Angles are computed in double: off by at most
+   1e-9 at any position, for freq up to 1. mscale multiplies cos and sin, each time: 0 = 1, below 0
+   or not finite ARG. Cost: a sine and a cosine of rotary/2 angles a token and call, 2 us for 64,
+   and 0.1 us a head of 128. */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
@@ -4534,14 +4555,16 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
                                                         "is behind where it begins");
     if (r->pos > least)
         return swa__no(SWA_ERR_ORDER, "a layer has not stored the step before (swa_cache_unstored), or "
-                                      "its phase 1 was left out; begin comes once a step, before "
+                                      "its phase 1 was left out: call it, or take the step back, by "
+                                      "begin at its pos or truncate; begin comes once a step, before "
                                       "layer 0");
     /* back only if that is meant, or the last run died before all layers had stored it and is begun
        again */
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end))
         return swa__no(SWA_ERR_ORDER,
-                       s->parents == NULL ? "pos is before the sequence's end, and rewind is 0: go on "
-                                            "at swa_cache_end, or swa_cache_truncate, _reset first"
+                       s->parents == NULL ? "pos is before the sequence's end, and rewind is 0: "
+                                            "swa_cache_reset for a new text, swa_cache_truncate or "
+                                            "rewind to go back; or was pos not advanced?"
                                           : "a tree waits for swa_cache_commit (rewind 1 drops it)");
     /* positions from the start on, which is pos if the run goes back before it */
     if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit)
@@ -16659,7 +16682,8 @@ static int swa__pick_seen(const swa_attn *a, const int32_t *list, const swa_wind
         none += list[j] == -1;
     }
     if (first > 1 && first >= a->pick_n - none - first) return 0;
-    if (none == a->pick_n && a->pick_window == NULL && w->n_sink == 0) return 0;
+    /* a part for swa_merge may be of nothing */
+    if (none == a->pick_n && a->pick_window == NULL && w->n_sink == 0 && a->stat == NULL) return 0;
 
     for (j = 0; j < a->pick_n; j++) {
         int64_t k = swa__max64((int64_t)list[j] * block, there->from);
@@ -17342,7 +17366,9 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     swa__keys keys;
     const swa__there there = { 0, INT64_MAX, &keys };
     swa_run run;
-    int64_t q = r->pos, end = INT64_MAX;
+    const int64_t last = r->pos + r->n_tokens;
+    /* ends of what is held without a gap, from the first query on and from position 0 on */
+    int64_t own = r->pos, first = 0, end = INT64_MAX;
     swa__seen seen;
     int i;
 
@@ -17358,27 +17384,33 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     seen = swa__seen_of(&r->window, r->pos, r->n_tokens);
     for (i = 0; i < r->n_kv; i++) {
         const swa_kv *kv = &r->kv[i];
-        if (kv->n > 0 && kv->pos >= seen.hi)
+        if (kv->n == 0) continue;
+        /* a ring that holds the whole step may begin anew behind the queries of a part of it */
+        if (kv->pos >= seen.hi && !(kv->layout_ != 0 && kv->pos == end && own >= last))
             return swa__no(SWA_ERR_ARG, "kv: a segment behind all that queries see, under audit: is "
                                         "rows.pos set?");
-        if (kv->n > 0 && kv->k == kv->v && !s->v_in_k)
+        if (kv->k == kv->v && !s->v_in_k)
             return swa__no(SWA_ERR_ARG, "kv: v where k is, under audit: say v_in_k if V is a part of K");
-        if (kv->pos <= q) q = swa__max64(q, kv->pos + kv->n);
-        if (r->audit == 1 || kv->n == 0) continue;
-        if (a->pick == NULL && kv->pos > end && kv->pos > seen.lo && end < r->pos + r->n_tokens)
+        /* a ring's sequence may begin far behind other rows */
+        if (r->audit > 1 && a->pick == NULL && kv->pos > end && kv->pos > seen.lo && end < last
+            && (kv->layout_ == 0 || end > seen.lo))
             return swa__no(SWA_ERR_ARG, "kv: positions between two segments that a query sees and none "
                                         "holds (audit 2): was a page left out, or n not raised?");
         end = kv->pos + kv->n;
-        if (kv->layout_ == 0 && end > seen.hi)
+        if (kv->pos <= own) own = swa__max64(own, end);
+        if (kv->pos <= first) first = end;
+        if (r->audit > 1 && kv->layout_ == 0 && end > seen.hi)
             return swa__no(SWA_ERR_ARG, "kv: rows behind all that queries see (audit 2): is rows.pos "
                                         "set, and n the rows that are there?");
     }
-    if (q < r->pos + r->n_tokens && a->stat == NULL)
+    if (own < last && a->stat == NULL)
         return swa__no(SWA_ERR_ARG, "pos or kv: no segment holds a query's own position, under audit");
+    if (r->audit > 1 && first < swa__min64(r->window.n_sink, last) && a->stat == NULL)
+        return swa__no(SWA_ERR_ARG, "kv: pinned sinks that no segment holds (audit 2)");
     if (SWA__LISTS && r->audit > 1 && a->pick != NULL
         && !swa__lists_seen(a, s->n_kv_heads, &r->window, &run, &there))
         return swa__no(SWA_ERR_ARG, SWA__PICK_UNSEEN);
-    return swa__audit_attn(s, a, r->n_tokens, r->pos + r->n_tokens - 1);
+    return swa__audit_attn(s, a, r->n_tokens, last - 1);
 }
 
 /* A call over rows of the caller's, but for its scratch. */
@@ -17530,15 +17562,17 @@ static int swa__stats_ok(const float *stat, size_t rows) {
     return ok;
 }
 
-/* Row by row, 64 numbers at a time; the scalar instance, whose bits are everyone's. */
+/* Row by row, 512 numbers at a time. A partial's are read in place, but for those behind the last
+   whole vector of a row. */
 SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                              int32_t n_tokens, int n_heads, int v_dim, const float *sink_logits,
                              float *out, float *lse) {
+    const swa__kernels *kr = swa__kernels_of(swa_isa_best());
     size_t rows, row, all, r;
-    float o[64], part[64], m, l, mb, lb;
+    float o[512], part[512], m, l, mb, lb;
     const swa__total total = { o, &m, &l };
     const float *odd;
-    int i, d, w;
+    int i, d, w, dp;
 
     if (n < 0 || n_tokens < 0 || v_dim <= 0 || n_heads <= 0
         || (n > 0 && (outs == NULL || stats == NULL)) || !swa__logits_ok(sink_logits, n_heads))
@@ -17556,29 +17590,31 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
             return SWA_ERR_ARG;
     for (r = 0; r < rows; r++)
         for (d = 0; d < v_dim; d += w) {
-            w = swa__min(v_dim - d, 64);
-            memset(o, 0, sizeof o);
-            memset(part, 0, sizeof part); /* whole vectors                                        */
+            w = swa__min(v_dim - d, 512);
+            dp = (w + 15) / 16 * 16; /* whole vectors */
+            memset(o, 0, (size_t)dp * sizeof *o);
+            memset(part, 0, (size_t)dp * sizeof *part);
             m = SWA__NONE;
             l = 0.0f;
             odd = NULL;
             for (i = 0; i < n; i++) {
                 const float *stat = stats[i] + 2 * r;
+                const float *of = outs[i] + r * (size_t)v_dim + d;
                 if (swa__is_nan(stat[1])) odd = stat + 1;
                 if (!(stat[1] > 0.0f)) continue; /* an empty part is the identity                 */
-                memcpy(part, outs[i] + r * (size_t)v_dim + d, (size_t)w * sizeof *part);
-                swa__fold_scalar(1, 64, &total, part, stat, stat + 1);
+                if (w != dp) memcpy(part, of, (size_t)w * sizeof *part);
+                kr->fold(1, dp, &total, w != dp ? part : of, stat, stat + 1);
             }
             /* before the logit, as everywhere; by every piece of the row alike */
             if (lse != NULL) lse[r] = odd != NULL ? *odd : swa__lse(m, l);
             if (sink_logits != NULL) {
                 lb = swa__sink_logit(sink_logits[r % (size_t)n_heads], &mb);
-                memset(part, 0, sizeof part);
-                swa__fold_scalar(1, 64, &total, part, &mb, &lb);
+                memset(part, 0, (size_t)dp * sizeof *part);
+                kr->fold(1, dp, &total, part, &mb, &lb);
             }
             if (out != NULL) {
                 float *to = out + r * (size_t)v_dim + (size_t)d;
-                swa__finish_scalar(1, 64, w, o, &l, &to);
+                kr->finish(1, dp, w, o, &l, &to);
                 /* a NaN that somebody's inputs have made goes on */
                 SWA__ROLLED for (i = 0; i < w && odd != NULL; i++) to[i] = *odd;
             }

@@ -30,7 +30,8 @@ typedef struct {
     int pick_by_head;        /* 1: a list per KV head; 0: one for all                                            */
     int pick_own;            /* 1: the block that the query lies in is seen without being listed: pick_window    */
     int rate[2];             /* tokens that a compressed row of a C and of an H layer stands for. A token sees those
-                                    of groups that are whole: the host's own rows, by swa_attention and swa_merge    */
+                                    of groups that are whole: the host's own rows, by swa_attention and swa_merge, or
+                                    both in one call (hosts/compressed.md)                                           */
 } family;
 
 /* clang-format off */

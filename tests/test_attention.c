@@ -862,6 +862,31 @@ TEST_EACH_ISA(attention_merge_few_and_many) {
             CHECK_BITS(lse, want_lse, rows);
         }
 }
+/* Rows of any width, whole vectors or not, and longer than what is merged at a time: each number by the two that it is
+   made of, wherever it stands; also where the result takes a partial's place. */
+TEST(merge_of_any_width) {
+    static const int dims[] = { 1, 15, 16, 17, 64, 100, 511, 512, 513, 1024, 1039 };
+    const float logit = 0.5f;
+    for (size_t k = 0; k < sizeof dims / sizeof *dims; k++)
+        for (int in_place = 0; in_place < 3; in_place++) {
+            const int d = dims[k];
+            float *part[2] = { t_random(3 * d, 1.0f), t_random(3 * d, 1.0f) }, *out = t_floats(3 * d);
+            float stats[2][6] = { { 1, 2, -3, 1, 0, 0 }, { 0.5f, 3, 4, 1.5f, 2, 7 } };
+            const float *const of[2] = { part[0], part[1] }, *const stat[2] = { stats[0], stats[1] };
+            double *want = t_doubles(3 * d);
+            t_label("%d numbers, out %d", d, in_place);
+            for (int r = 0; r < 3; r++)
+                for (int i = 0; i < d; i++) {
+                    const double x = exp2(stats[0][2 * r]), y = exp2(stats[1][2 * r]);
+                    const double sum = x * stats[0][2 * r + 1] + y * stats[1][2 * r + 1] + exp(logit);
+                    want[r * d + i] =
+                        ((stats[0][2 * r + 1] > 0 ? x * part[0][r * d + i] : 0) + y * part[1][r * d + i]) / sum;
+                }
+            if (in_place) out = part[in_place - 1];
+            REQUIRE_OK(swa_merge(of, stat, 2, 3, 1, d, &logit, out, NULL));
+            CHECK_CLOSE(out, want, 3 * d, 1e-6);
+        }
+}
 /* What a call is given and has no use for: segments without rows. */
 TEST_EACH_ISA(attention_idle_arguments) {
     for (int n = 1; n <= 20; n += 19) {

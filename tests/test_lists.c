@@ -887,3 +887,155 @@ TEST(lists_audited) {
     }
     CHECK(refused > 20 && passed > 20);
 }
+/* ---- a window and rows of another rate under one softmax ---- */
+
+/* One ring whose sequence begins far behind the rows that stand for groups of RATE tokens; token t sees those of whole
+   groups. By a list, or where all of them are seen as pinned ones; every cut gives the same bits. */
+enum { RATE = 4, UNION_W = 16, UNION_N = 61, UNION_HEADS = 4, UNION_DIM = 32, UNION_START = 1 << 30 };
+typedef struct {
+    swa_cache kv;
+    swa_kv seg[4];
+    const float *q, *k, *groups;
+    float *out;
+    void *scratch;
+    size_t bytes;
+} both;
+static int both_open(both *b) {
+    const swa_window w = swa_window_sliding(UNION_W);
+    swa_cache_desc d;
+    memset(&d, 0, sizeof d);
+    d.shape.n_heads = UNION_HEADS;
+    d.shape.n_kv_heads = d.shape.v_in_k = 1;
+    d.shape.head_dim = UNION_DIM;
+    d.n_layers = d.n_windows = 1;
+    d.windows = &w;
+    d.max_rollback = 24;
+    d.audit = 2;
+    memset(b->seg, 0, sizeof b->seg);
+    b->out = t_floats(UNION_N * UNION_HEADS * UNION_DIM);
+    b->bytes = (size_t)1 << 23;
+    b->scratch = t_alloc(b->bytes);
+    return t_cache_new(&b->kv, &d, 1) && CHECK_OK(swa_cache_reset(&b->kv, 0, UNION_START, 0));
+}
+/* Queries [t, t + n) of the step, over `seen` groups and the ring. */
+static swa_rows both_rows(both *b, int t, int32_t n, int seen) {
+    const int spans = swa_cache_spans(&b->kv, 0, 0, b->seg + 1);
+    swa_rows r;
+    memset(&r, 0, sizeof r);
+    CHECK(spans > 0);
+    b->seg[0].k = b->groups;
+    b->seg[0].n = seen;
+    r.shape.n_heads = UNION_HEADS;
+    r.shape.n_kv_heads = r.shape.v_in_k = 1;
+    r.shape.head_dim = UNION_DIM;
+    r.pos = UNION_START + t;
+    r.n_tokens = n;
+    r.kv = b->seg;
+    r.n_kv = 1 + spans;
+    r.scratch = b->scratch;
+    r.scratch_bytes = b->bytes;
+    r.audit = 2;
+    return r;
+}
+/* n tokens from t on: stored first, then attended; by a list all at once, or those that see as many groups together. */
+static void both_step(both *b, int t, int32_t n, int listed) {
+    const swa_window near = swa_window_sliding(UNION_W);
+    int32_t pick[UNION_N * UNION_N / RATE];
+    const int most = UNION_N / RATE;
+    swa_attn store, a;
+    swa_rows r;
+    memset(&store, 0, sizeof store);
+    memset(&a, 0, sizeof a);
+    store.mode = SWA_STORE_ONLY;
+    store.k.p = b->k + t * UNION_DIM;
+    REQUIRE_OK(swa_step_one(&b->kv, 0, UNION_START + t, n));
+    REQUIRE_OK(swa_attend(&b->kv, 0, &store));
+    a.scale = 0.3f;
+    for (int from = t, count; from < t + n; from += count) {
+        count = listed ? n : RATE - (from + 1) % RATE;
+        if (count > t + n - from) count = t + n - from;
+        a.q.p = b->q + from * UNION_HEADS * UNION_DIM;
+        a.out.p = b->out + from * UNION_HEADS * UNION_DIM;
+        if (listed) {
+            r = both_rows(b, from, count, (t + n) / RATE);
+            r.window = swa_window_causal();
+            for (int i = 0; i < count * most; i++) pick[i] = i % most < (from + i / most + 1) / RATE ? i % most : -1;
+            a.pick = pick;
+            a.pick_token = a.pick_n = most;
+            a.pick_window = &near;
+        } else {
+            const int seen = (from + 1) / RATE;
+            r = both_rows(b, from, count, seen);
+            r.window = seen > 0 ? swa_window_sinks(UNION_W, seen) : near;
+            a.q_sink.p = seen > 0 ? a.q.p : NULL;
+        }
+        if (!CHECK_OK(swa_attention(&r, &a))) printf("%s\n", swa_attention_explain(&r, &a));
+    }
+}
+TEST(a_window_and_rows_of_another_rate) {
+    static const int chunks[] = { UNION_N, 1, 5, 23 };
+    float *first = NULL;
+    both b;
+    b.q = t_random(UNION_N * UNION_HEADS * UNION_DIM, 1.0f);
+    b.k = t_random(UNION_N * UNION_DIM, 1.0f);
+    b.groups = t_random(UNION_N / RATE * UNION_DIM, 1.0f);
+    for (int listed = 0; listed < 2; listed++)
+        for (int c = 1; c < 4; c++) {
+            t_label("%s, chunks of %d", listed ? "listed" : "pinned", chunks[c]);
+            REQUIRE(both_open(&b));
+            for (int t = 0; t < UNION_N; t += chunks[c])
+                both_step(&b, t, UNION_N - t < chunks[c] ? UNION_N - t : chunks[c], listed);
+            if (first) CHECK_BITS(b.out, first, UNION_N * UNION_HEADS * UNION_DIM);
+            first = b.out;
+        }
+    for (int t = 0; t < UNION_N; t++)
+        for (int h = 0; h < UNION_HEADS; h++) {
+            const float *q = b.q + (t * UNION_HEADS + h) * UNION_DIM;
+            double sum = 0, *want = t_doubles(UNION_DIM);
+            for (int i = 0; i < UNION_DIM; i++) want[i] = 0;
+            for (int j = -((t + 1) / RATE); j <= t; j++) { /* below 0: the groups */
+                const float *k = j < 0 ? b.groups + (-1 - j) * UNION_DIM : b.k + j * UNION_DIM;
+                double s = 0, p;
+                if (j >= 0 && j <= t - UNION_W) continue;
+                for (int i = 0; i < UNION_DIM; i++) s += (double)q[i] * k[i];
+                p = exp(s * 0.3f);
+                sum += p;
+                for (int i = 0; i < UNION_DIM; i++) want[i] += p * k[i];
+            }
+            for (int i = 0; i < UNION_DIM; i++) want[i] /= sum;
+            CHECK_CLOSE(b.out + (t * UNION_HEADS + h) * UNION_DIM, want, UNION_DIM, 2e-6);
+        }
+}
+/* Under audit a query whose position is off is found all the same over a ring. */
+TEST(a_ring_begins_anew_behind_a_part_of_a_step) {
+    swa_attn a;
+    swa_rows r;
+    both b;
+    b.q = t_random(UNION_N * UNION_HEADS * UNION_DIM, 1.0f);
+    b.k = t_random(UNION_N * UNION_DIM, 1.0f);
+    b.groups = b.k;
+    REQUIRE(both_open(&b));
+    for (int t = 0; t < 46; t += 23) both_step(&b, t, 23, 0);
+    memset(&a, 0, sizeof a);
+    a.scale = 0.3f;
+    a.q.p = b.q;
+    a.out.p = b.out;
+    r = both_rows(&b, 23, 2, 0);
+    CHECK_INT(r.n_kv, 3);
+    r.pos = b.seg[2].pos - 3; /* the ring's second span begins behind these */
+    r.window = swa_window_sliding(4);
+    CHECK_OK(swa_attention(&r, &a));
+    r.pos = 0;
+    CHECK_STATUS(swa_attention(&r, &a), SWA_ERR_ARG);
+    r.pos = b.seg[1].pos - 3;
+    CHECK_STATUS(swa_attention(&r, &a), SWA_ERR_ARG);
+    /* rows that stand before the ring's, as a prefix does: one is missing, which a query sees */
+    REQUIRE(both_open(&b));
+    both_step(&b, 0, 5, 0);
+    r = both_rows(&b, 0, 5, 3);
+    r.window = swa_window_sliding(UNION_W);
+    b.seg[0].pos = UNION_START - 4;
+    CHECK_STATUS(swa_attention(&r, &a), SWA_ERR_ARG);
+    b.seg[0].pos++;
+    CHECK_OK(swa_attention(&r, &a));
+}

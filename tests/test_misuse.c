@@ -1817,6 +1817,12 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     case 38: r->window = swa_window_symmetric(1); r->pos = 4; r->audit = 2; return 1;      /* which sees it */
     case 39: r->window = swa_window_symmetric(1); r->pos = 3; r->audit = 2; return 0;
     case 40: r->n_kv = 1; a->stat = stat; return 1;            /* a part for swa_merge */
+    case 41: audited_list(r, a, none, 2, 0); a->stat = stat; return 1;      /* and a part of nothing */
+    case 42: r->window = swa_window_sinks(9, 2); kv[0].n = 3; kv[0].pos = 2; r->audit = 2; return 0;
+    case 43: r->window = swa_window_sinks(9, 2); kv[0].n = 4; kv[0].pos = 1; r->audit = 2; return 0;
+    case 44: r->window = swa_window_sinks(9, 2); r->audit = 2; return 1;
+    case 45: r->window = swa_window_sinks(9, 2); kv[0].n = 3; kv[0].pos = 2; a->stat = stat; r->audit = 2; return 1;
+    case 46: r->window = swa_window_sinks(9, 2); kv[0].n = 3; kv[0].pos = 2; return 1;      /* audit 1 */
     default: return -1;
     }
     /* clang-format on */

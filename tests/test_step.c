@@ -379,6 +379,8 @@ TEST(phase_1_wants_every_part_of_phase_0) {
             a.mode = (swa_mode)mode;
             parts = phase_0_gone_wrong(&kv, &other, &a, room, bytes, wrong);
             memcpy(was, out, 6 * TOY_DIM * sizeof *out);
+            if (wrong == LESS_SCRATCH)
+                CHECK(strstr(swa_attend_part_explain(&kv, 0, &a, 1, 0, parts), "another scratch") != NULL);
             for (int part = 0; part < parts; part++)
                 CHECK_STATUS(swa_attend_part(&kv, 0, &a, 1, part, parts), wrong ? SWA_ERR_ORDER : SWA_OK);
             if (wrong) {
