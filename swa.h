@@ -978,7 +978,7 @@ SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);
 /* attn->mode, k, k_tail, v are not looked at. Phases and parts as in swa_attend_part: a part of
    phase 0 that was left out is found out in phase 1, unless the scratch still holds one of an
    earlier call with the same position, queries and out; one of phase 1 is not, and leaves rows of
-   out as they were (some are out with phase 0; of one part perhaps all). Calls with a scratch of
+   out as they were (under audit NaN; some are out with phase 0, of one part perhaps all). Calls with a scratch of
    their own may run beside each other, over the same rows: of many sequences each may be one part,
    by the thread that takes it. swa_attention takes OpenMP's threads, as swa_attend does. */
 SWA_CHECKED swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);
@@ -15711,8 +15711,9 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
 #endif
 }
 
-/* Folds the partial results of split rows, in order of position; rows are dealt out evenly. */
-static void swa__fold_rows(swa__part *p) {
+/* Folds the partial results of split rows, in order of position; rows are dealt out evenly. In phase
+   0, under audit: the rows that it will fold are NaN until then. */
+static void swa__fold_rows(swa__part *p, int phase) {
     const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float),
                  dvp = (size_t)p->call->geo.dvp;
     const float *at = (const float *)(const void *)p->call->split;
@@ -15728,10 +15729,10 @@ static void swa__fold_rows(swa__part *p) {
                 const float *partial = at;
                 /* all rows of a job fold as many results: any order of dealing is even */
                 if (number % p->parts != p->part) continue;
-                memset(w->o, 0, dvp * sizeof(float));
+                memset(w->o, phase == 0 ? 0xff : 0, dvp * sizeof(float));
                 swa__rows_clear(1, w->m, w->l);
                 /* the first one goes into an empty row, as in a unit that folds as it goes */
-                for (b = 0; b < j->all.n; b++, partial += size)
+                for (b = 0; b < j->all.n && phase > 0; b++, partial += size)
                     p->call->kr->fold(1, j->geo.dvp, &to, partial, partial + dvp,
                                       partial + dvp + 1);
                 swa__rows_out(j, h, 1, r, 1, w);
@@ -15945,13 +15946,15 @@ static void swa__store_soon(const swa__call *call, int part) {
 static void swa__part_phase(swa__part *p, int phase) {
     const swa__call *call = p->call;
     const int stores = call->c != NULL && swa__stores(&call->a);
+    const int audit = call->rows != NULL ? call->rows->audit : call->c->d.audit;
 
     if (stores && phase == 0) swa__store_soon(call, p->part);
     if (call->a.q.p != NULL && (phase == 0 || p->parts > 1)) {
         /* the same in both phases, of the same arguments; one part never splits */
         const swa__cut cut = swa__cut_make(p);
+        if (cut.split && (phase > 0 || (audit > 0 && call->a.out.p != call->a.q.p)))
+            swa__fold_rows(p, phase);
         if (phase == 0) swa__attend_units(p, &cut);
-        else if (cut.split) swa__fold_rows(p);
     }
     if (phase == 1 && stores) swa__store_rows(p);
 }
@@ -17386,7 +17389,7 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
         const swa_kv *kv = &r->kv[i];
         if (kv->n == 0) continue;
         /* a ring that holds the whole step may begin anew behind the queries of a part of it */
-        if (kv->pos >= seen.hi && !(kv->layout_ != 0 && kv->pos == end && own >= last))
+        if (kv->pos >= seen.hi && !(kv->layout_ != 0 && kv->pos == end))
             return swa__no(SWA_ERR_ARG, "kv: a segment behind all that queries see, under audit: is "
                                         "rows.pos set?");
         if (kv->k == kv->v && !s->v_in_k)

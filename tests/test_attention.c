@@ -887,6 +887,47 @@ TEST(merge_of_any_width) {
             CHECK_CLOSE(out, want, 3 * d, 1e-6);
         }
 }
+/* Under audit what phase 1 is to fold is no number before it: with and without, and where out is q, the same bits then. */
+TEST(attention_phase_1_is_waited_for_under_audit) {
+    enum { N = 1500, HEADS = 4, DIM = 16, PARTS = 3 };
+    float *x = t_random(HEADS * DIM, 1.0f), *want = t_floats(HEADS * DIM), *logits = t_random(HEADS, 1.0f);
+    swa_kv kv;
+    swa_rows r;
+    swa_attn a;
+    memset(&kv, 0, sizeof kv);
+    memset(&r, 0, sizeof r);
+    memset(&a, 0, sizeof a);
+    kv.k = t_random(N * DIM, 1.0f);
+    kv.v = t_random(N * DIM, 1.0f);
+    kv.n = N;
+    r.shape.n_heads = HEADS;
+    r.shape.n_kv_heads = 1;
+    r.shape.head_dim = DIM;
+    r.window = swa_window_causal();
+    r.pos = N - 1;
+    r.n_tokens = 1;
+    r.kv = &kv;
+    r.n_kv = 1;
+    r.scratch_bytes = swa_attention_bytes(&r, PARTS);
+    r.scratch = t_alloc(r.scratch_bytes);
+    a.sink_logits = logits;
+    for (int way = 0; way < 4; way++) { /* of two bits: audit, out is q */
+        float *q = t_floats(HEADS * DIM), *out = way & 2 ? q : t_floats(HEADS * DIM);
+        int odd = 0;
+        memcpy(q, x, HEADS * DIM * sizeof *x);
+        for (int i = 0; i < HEADS * DIM && !(way & 2); i++) out[i] = 0;
+        t_label("way %d", way);
+        r.audit = way & 1;
+        a.q.p = q;
+        a.out.p = out;
+        for (int p = 0; p < PARTS; p++) CHECK_OK(swa_attention_part(&r, &a, 0, p, PARTS));
+        for (int i = 0; i < HEADS * DIM; i++) odd += isnan(out[i]);
+        CHECK_INT(odd, way == 1 ? HEADS * DIM : 0);
+        for (int p = 0; p < PARTS; p++) CHECK_OK(swa_attention_part(&r, &a, 1, p, PARTS));
+        if (way == 0) memcpy(want, out, HEADS * DIM * sizeof *want);
+        CHECK_BITS(out, want, HEADS * DIM);
+    }
+}
 /* What a call is given and has no use for: segments without rows. */
 TEST_EACH_ISA(attention_idle_arguments) {
     for (int n = 1; n <= 20; n += 19) {

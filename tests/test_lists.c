@@ -1029,6 +1029,11 @@ TEST(a_ring_begins_anew_behind_a_part_of_a_step) {
     CHECK_STATUS(swa_attention(&r, &a), SWA_ERR_ARG);
     r.pos = b.seg[1].pos - 3;
     CHECK_STATUS(swa_attention(&r, &a), SWA_ERR_ARG);
+    /* behind pinned rows that hold position 0 the ring begins far away */
+    b.seg[0].n = 1;
+    r.pos = 0;
+    r.n_tokens = 1;
+    CHECK_STATUS(swa_attention(&r, &a), SWA_ERR_ARG);
     /* rows that stand before the ring's, as a prefix does: one is missing, which a query sees */
     REQUIRE(both_open(&b));
     both_step(&b, 0, 5, 0);

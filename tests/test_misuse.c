@@ -1823,6 +1823,7 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     case 44: r->window = swa_window_sinks(9, 2); r->audit = 2; return 1;
     case 45: r->window = swa_window_sinks(9, 2); kv[0].n = 3; kv[0].pos = 2; a->stat = stat; r->audit = 2; return 1;
     case 46: r->window = swa_window_sinks(9, 2); kv[0].n = 3; kv[0].pos = 2; return 1;      /* audit 1 */
+    case 47: r->window = swa_window_sinks(9, 9); r->audit = 2; return 1;    /* more than there are yet */
     default: return -1;
     }
     /* clang-format on */
