@@ -887,7 +887,7 @@ TEST(merge_of_any_width) {
             CHECK_CLOSE(out, want, 3 * d, 1e-6);
         }
 }
-/* Under audit what phase 1 is to fold is no number before it: with and without, and where out is q, the same bits then. */
+/* Under audit what phase 1 is to fold is no number before it; where out is q, it is as without. The same bits then. */
 TEST(attention_phase_1_is_waited_for_under_audit) {
     enum { N = 1500, HEADS = 4, DIM = 16, PARTS = 3 };
     float *x = t_random(HEADS * DIM, 1.0f), *want = t_floats(HEADS * DIM), *logits = t_random(HEADS, 1.0f);
