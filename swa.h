@@ -231,7 +231,7 @@ typedef enum {
      E4M3       OCP's fp8 of 3 bits and a leading one, to 448; no infinity; NaN is 0x7f and 0xff
      E5M2       of 2 bits, to 57344; infinities and NaN as in F16, whose upper byte it is
    All but F32 cut what is too large, an infinity too. A NaN stays one in F32, Q8_32 and fp8; in the
-   others it becomes a number, the lowest, which audit does not see. fp8 goes to nearest
+   others it becomes a number, the lowest (audit refuses it before). fp8 goes to nearest
    even, keeps subnormals and has no scale: a host that scales K divides attn.scale by that, and one
    that scales V divides out. Time by F16's (Granite
    Rapids, one thread, head_dim 128); error beside exact K and V (relative L2, bench/outliers.c:
@@ -289,6 +289,8 @@ enum {
      llama.cpp SYMMETRIC n_swa                                   swa_window_symmetric(n_swa/2)
      ModernBERT local_attention (HF halves it)                   swa_window_symmetric(it/2)
      EmbeddingGemma's W in config.json (HF: W/2+1, |q-k| < it)   swa_window_symmetric(W/2)
+     blocks that see all of themselves (Whisper, Qwen's audio)   swa_window_flash(-1, -1), a
+                                                                 swa_attention for each block
      "0 or absent means full attention": test for it and use swa_window_causal(); sliding(0) is
      invalid on purpose. */
 typedef struct swa_window {
@@ -467,29 +469,28 @@ typedef struct swa_cache_desc {
     int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED           */
     int       audit;              /* 1: for debugging and an engine's tests, with the same bits
                                      out. Lost rows are filled with NaN, so that an output made
-                                     from one is NaN (a NaN in your own k or v is stored as the
-                                     type has it), slots are not rounded up and rings count as
-                                     full (LOST comes as max_rollback says, in a short text
-                                     too), and what is legal but seldom meant is ARG: no windows,
-                                     or one that is {0}, several of which no layer needs the
-                                     max_context that is given, more windows, shapes, types or
-                                     k_rows than layers, all (-1) of an empty sequence forked or
-                                     copied into one that is not, q, k
-                                     and v in one place (V in K without v_in_k), arrays of one
-                                     token that run into each other, strides in bytes of q, k
-                                     and v, a NaN in swa_attn's q, a scale above 2, one bias row
-                                     for all tokens that hides the last one's own key, sinks that
-                                     have left the window without q_sink or sink_pos, lists
-                                     (pick) of which some overlap. Numbers of k or v that change
-                                     between phase 0 and 1 are ORDER there. 2: and a list with an
-                                     entry >= 0 that names no key which its query sees, instead
-                                     of being skipped, or one below -1, or with key 0 again and
+                                     from one is NaN, slots are not rounded up and rings count
+                                     as full (LOST comes as max_rollback says, in a short text
+                                     too), and what is legal but seldom meant is ARG: no
+                                     windows, or one that is {0}, several of which no layer
+                                     needs the max_context that is given, more windows, shapes,
+                                     types or k_rows than layers, all (-1) of an empty sequence
+                                     forked or copied into one that is not, q, k and v in one
+                                     place (V in K without v_in_k), arrays of one token that run
+                                     into each other, strides in bytes of q, k and v, a NaN in
+                                     swa_attn's q, k or v, a scale above 2, a bias row for all
+                                     tokens that hides the last one's own key, sinks that have
+                                     left the window without q_sink or sink_pos, lists (pick) of
+                                     which some overlap. Numbers of k or v that change between
+                                     phase 0 and 1 are ORDER there. 2: and a list with an entry
+                                     >= 0 that names no key which its query sees, instead of
+                                     being skipped, or one below -1, or with key 0 again and
                                      again (as int64 lists have), or of no entry where nothing
                                      else is seen; and a swa_mla.c_q that is not h's              */
 } swa_cache_desc;
-/* All state lives in mem, which stays where it is: calls on memory that was moved (realloc) or used
-   for something else are ARG. A copy of this is an alias. Nothing to destroy: free mem and scratch,
-   and call no more. */
+/* All state lives in mem, which stays where it is: calls on memory that was moved there or used for
+   something else are ARG; on memory that was freed (a vector that grew) nothing can be said. A copy
+   of this is an alias. Nothing to destroy: free mem and scratch, and call no more. */
 typedef struct swa_cache { void *mem_; } swa_cache;
 
 /* What is wrong with a desc, by its field; NULL = nothing (init looks at mem, too). *layer (may be
@@ -731,7 +732,8 @@ typedef enum {
                                n <= capacity-(W-1), else SWA_ERR_CAPACITY                         */
     SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone.
                                Where a layer that shares them has stored: as SWA_ATTEND_STORED,
-                               its bounds too, but with the k and v that were stored              */
+                               its bounds too; k and v are read all the same, and have to be
+                               those that were stored (others pass in silence)                    */
 } swa_mode;
 
 /* Ways to multiply, for compute. Each has bits of its own, the same on every instruction set.
@@ -858,20 +860,20 @@ typedef struct swa_attn {
     swa_type compute;       /* how products are computed, see above; 0 = SWA_F32                  */
 } swa_attn;
 
-/* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds
-   (its threads wait by spinning: where other work wants the cores, OMP_WAIT_POLICY=passive in the
-   environment halves the time of small calls). What is refused has written nothing, and may be
-   called again as it should be. ARG is most often q, k, v or out NULL (k and v belong to all modes
-   but SWA_ATTEND_STORED), strides with which rows or arrays overlap (one of two or of three
-   forgotten), scale 0 with a tail or v_in_k, a negative one, or a tail in attn and none in the
-   shape. ORDER: the layer has stored this step's rows (it was called twice, or no step was begun
-   since), a reader came before its rows, or no step was ever begun; after a begin that was refused
-   calls return its status. A layer that is left out shows at the next begin. MEMORY: no scratch was
-   set. Cost: head_dim + tail_dim + v_dim multiply-adds per token, query head and key that it sees;
-   a few tokens read their keys' rows once for all heads of a KV head, which is what decode waits
-   for; beside that 0.3 to 2 us per KV head and call, which over a few dozen keys is most of it
-   (windows of 2 to 8 keys, and a text's first tokens, take two to three times as long as a plain
-   loop). */
+/* One layer of the step that was begun. Serial, or, where the implementation was compiled with
+   -fopenmp, OpenMP over as many parts as the scratch holds (its threads wait by spinning: where
+   other work wants the cores, OMP_WAIT_POLICY=passive in the environment halves the time of small
+   calls). What is refused has written nothing, and may be called again as it should be. ARG is most
+   often q, k, v or out NULL (k and v belong to all modes but SWA_ATTEND_STORED), strides with which
+   rows or arrays overlap (one of two or of three forgotten), scale 0 with a tail or v_in_k, a
+   negative one, or a tail in attn and none in the shape. ORDER: the layer has stored this step's
+   rows (it was called twice, or no step was begun since), a reader came before its rows, or no step
+   was ever begun; after a begin that was refused calls return its status. A layer that is left out
+   shows at the next begin. MEMORY: no scratch was set. Cost: head_dim + tail_dim + v_dim
+   multiply-adds per token, query head and key that it sees; a few tokens read their keys' rows once
+   for all heads of a KV head, which is what decode waits for; beside that 0.3 to 2 us per KV head
+   and call, which over a few dozen keys is most of it (windows of 2 to 8 keys, and a text's first
+   tokens, take two to three times as long as a plain loop). */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* Why swa_attend would refuse this call now, in words: the field, and what is wrong with it; NULL =
    it would not. Only looks. */
@@ -2882,8 +2884,10 @@ enum {
     SWA__PARTS = 64,        /* parts of which is known whether they ended a call                  */
     SWA__OPEN_FLAGS = SWA__PARTS, SWA__OPEN_OWNER = SWA__PARTS + SWA__PARTS / 8,
     SWA__OPEN_CALLED, SWA__OPEN_WHOLE, SWA__OPEN_LISTS,
+    SWA__OPEN_READING,
     SWA__OPEN_WROTE, SWA__OPEN_BEGAN = SWA__OPEN_WROTE + SWA__PARTS,
-    SWA__OPEN = SWA__OPEN_BEGAN + SWA__PARTS
+    SWA__OPEN_READS = SWA__OPEN_BEGAN + SWA__PARTS,
+    SWA__OPEN = SWA__OPEN_READS + SWA__PARTS
 };
 
 /* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads,
@@ -3573,9 +3577,6 @@ static int64_t swa__wrote_at(const swa__cache *c, int ring) {
     return c->step * ((int64_t)1 << 20) + ring;
 }
 
-/* The layer of a part's word: l+1 where the call stores, -(l+1) where it only reads. */
-static int swa__open_layer(int64_t word) { return (int)(word < 0 ? -word : word) - 1; }
-
 static int swa__open_any(const swa__cache *c) {
     const int64_t *flags = swa__open_of(c) + SWA__OPEN_FLAGS;
     return (flags[0] | flags[1] | flags[2] | flags[3] | flags[4] | flags[5] | flags[6] | flags[7])
@@ -3593,7 +3594,7 @@ static int64_t swa__stored_end(const swa__cache *c, int layer, int seq) {
     /* while parts work, other threads may ask about sequences that are not in the step */
     if (s->step != c->step || !swa__open_any(c)) return stored;
     for (part = 0; part < SWA__PARTS; part++)
-        for (i = 0; open[part] > 0 && i < c->n_runs; i++) {
+        for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
             const swa_run *r = &swa__runs_of(c)[i];
             if (r->seq == seq && s->begun == r->pos && s->end > r->pos
                 && swa__layer_of(c, (int)open[part] - 1)->ring == swa__layer_of(c, layer)->ring)
@@ -3610,7 +3611,7 @@ static void swa__parts_check(const swa__cache *c) {
 
     if (!swa__open_any(c)) return;
     for (part = 0; part < SWA__PARTS; part++)
-        for (i = 0; open[part] > 0 && i < c->n_runs; i++) {
+        for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
             const int layer = (int)open[part] - 1, seq = swa__runs_of(c)[i].seq;
             swa__held_of(c, layer, seq)->stored = swa__stored_end(c, layer, seq);
         }
@@ -3618,14 +3619,13 @@ static void swa__parts_check(const swa__cache *c) {
 }
 
 /* No part from number `from` on is within a call on a layer that is begun anew with fewer parts, or
-   whose ring another layer has stored or read since. */
+   whose ring another layer stores. */
 static void swa__parts_close(const swa__cache *c, int layer, int from) {
     const int ring = swa__layer_of(c, layer)->ring;
     int64_t *open = swa__open_of(c);
     if (!swa__open_any(c)) return;
     for (; from < SWA__PARTS; from++)
-        if (open[from] != 0 && swa__layer_of(c, swa__open_layer(open[from]))->ring == ring)
-            open[from] = 0;
+        if (open[from] != 0 && swa__layer_of(c, (int)open[from] - 1)->ring == ring) open[from] = 0;
 }
 
 /* Before every change of a sequence but begin's. A step that it belongs to is over, also in the
@@ -4977,6 +4977,7 @@ typedef struct {                         /* what all rows of a call share       
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
     int   form;              /* of the products, below                                            */
     int   rounds;            /* few rows: of SINGLES or TILE_SINGLES, on numbers as they lie      */
+    int   fours;             /* few rows: multiplied by fours, see swa__by_fours                  */
     int   dots;              /* q and K in q8: integer dot products                               */
     int   streams, near;     /* see swa__key_streams (few rows), swa__fetches_near                */
     int   long_lists;        /* see swa__list_long                                                */
@@ -7357,7 +7358,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
     const swa__geo *g = b->g;
     int v[4], range[4], keys[4], h, i, most = 4;
     /* pairs and what is rounded here go by four rows */
-    const int all = SWV_PAIRED(g) || SWV_ROUNDED(g) ? (rows + 3) / 4 * 4 : rows;
+    const int all = SWV_PAIRED(g) || SWV_ROUNDED(g) || g->fours ? (rows + 3) / 4 * 4 : rows;
 
     /* the keys of p.v, which in bf16 takes whole tiles: there hidden keys have p = 0, V is
        staged */
@@ -8764,22 +8765,23 @@ static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, i
     SWV x[SWV_N], y = SWV_SET1(mul);
     int r, d, i;
 
-    for (r = 0; r < nr; r += SWV_N)
-        for (d = 0; d + SWV_N <= dim; d += SWV_N) {
-            const size_t at = (size_t)d * es;
+    for (r = 0; r < nr && dim >= SWV_N; r += SWV_N)
+        for (d = 0; d < dim; d += SWV_N) {
+            /* src ends at dim: the last vector takes some numbers again */
+            const int from = d + SWV_N <= dim ? d : dim - SWV_N;
+            const size_t at = (size_t)from * es;
             const void *const *row = src + r;
             SWV_BY_TYPE(type, SWA__APART(row); SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] =
                                   SWA__FN(load)(T, (const char *)row[i] + at););
             SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(x[i], y);
             SWV_TRANSPOSE(x);
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
-                SWV_STORE(dst + (size_t)(d + i) * (size_t)nr + r, x[i]);
+                SWV_STORE(dst + (size_t)(from + i) * (size_t)nr + r, x[i]);
         }
 
-    /* what fills no vector, one by one: src ends there. That is plain code, so registers are left
-       before it */
+    /* less than a vector, one by one: that is plain code, so registers are left before it */
     SWV_LEAVE();
-    for (d = dim / SWV_N * SWV_N; d < dim; d++)
+    for (d = 0; d < dim && dim < SWV_N; d++)
         for (r = 0; r < nr; r++)
             dst[(size_t)d * (size_t)nr + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
 }
@@ -8885,17 +8887,21 @@ static SWV_TARGET void SWA__FN(staged)(int type, const void *src, float *dst, si
 static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst,
                                       float *scale) {
     uint16_t stored[SWV_N];
-    float lanes[SWV_N], top = 0.0f, inv;
+    float lanes[SWV_N], top = 0.0f, inv, last[16];
     SWV big = SWV_SET1(0.0f), x;
     /* read where it is, if whole vectors are there */
     const float *from = src_type == SWA_F32 && n % 16 == 0 ? (const float *)src : dst;
     int i, j;
 
-    /* f32 to f32 is a copy; the rest of the last 16 is zeros */
-    if (from == dst || type == SWA_F32) SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
-    SWV_LEAVE();                         /* the next loop calls plain code */
-    for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++)
-        dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
+    /* f32 to f32 is a copy; the rest of the last 16 is zeros, as src ends before it */
+    i = n / 16 * 16;
+    if (from == dst || type == SWA_F32) SWA__FN(widen)(src_type, src, dst, (size_t)i);
+    if (i < n) {
+        const size_t size = swa__type_size(src_type);
+        memset(last, 0, sizeof last);
+        memcpy(last, (const char *)src + (size_t)i * size, (size_t)(n - i) * size);
+        SWA__FN(widen)(src_type, last, dst + i, 16);
+    }
 
     /* cut what is too large, an infinity too, which would poison every later row; MIN leaves a NaN
        what it is, and SINCE, which compares, then makes the lowest of it on every instruction set */
@@ -13405,6 +13411,24 @@ static int swa__job_woven(const swa__job *j) {
     return heads;
 }
 
+/* Whether few rows are multiplied as whole fours, the last row again: a pass over K and V for four
+   takes less than two for 2 + 1, and one for eight less than those for 5 to 7, in the time of
+   Skylake: 7 rows 0.64 to 0.76, 3 rows 0.79, 5 and 6 rows 0.76 to 0.82, 13 and 14 rows 0.89 to
+   0.94, where eight go at once (swa__few_most); 9 and 10 1.0 to 1.06, and by AVX2 3 rows 0.80 to
+   0.85, 7 to 15 0.91 to 0.96, 5 and 6 1.07 to 1.19. */
+static int swa__by_fours(const swa__job *j) {
+    const swa__geo *g = &j->geo;
+    const int rows = j->rows % 8,
+              eights = SWA__AVX512 && !SWA__SMALL && j->call->kr == swa__kernels_of(SWA_ISA_AVX512)
+                    && swa__tail_dims(g) == 0 && g->dvp % 32 == 0 && !g->dots;
+
+    if (!j->few || j->heads > 1
+        || !((SWA__AVX512 && j->call->kr == swa__kernels_of(SWA_ISA_AVX512))
+             || (SWA__AVX2 && j->call->kr == swa__kernels_of(SWA_ISA_AVX2))))
+        return 0;
+    return rows % 4 == 3 || (rows > 4 && eights);
+}
+
 /* Job i of a call: its queries and segments, its kernel, its blocks. */
 static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->call = call;
@@ -13424,6 +13448,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     memset(&j->all, 0, sizeof j->all);
     if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
     j->heads = swa__job_heads(j);
+    j->geo.fours = swa__by_fours(j);
     j->woven = swa__job_woven(j);
     j->keys.in_order = j->woven > 1;
 }
@@ -13590,7 +13615,7 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, int h, const sw
     int r, n, step;
 
     for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
-        step = j->geo.rounds ? 4 : swa__few_step(u->n - r);
+        step = j->geo.rounds || j->geo.fours ? 4 : swa__few_step(u->n - r);
         n = swa__min(step, u->n - r);
         swa__q_rows(j, &in[0], u->h + h, u->r0 + r, n, step, src);
         if (q8) {
@@ -16756,11 +16781,11 @@ SWA__COLD static swa__verdict swa__audit_attn(const swa_shape *s, const swa_attn
                                               int64_t last) {
     if (a->scale > 2.0f)
         return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
-    if (a->bias != NULL && n > 1 && a->bias_token == 0 && !a->bias_by_distance
+    if (a->bias != NULL && (n == 1 || a->bias_token == 0) && !a->bias_by_distance
         && last >= a->bias_first && last - a->bias_first < a->bias_n
         && a->bias[last - a->bias_first] < -1e30f)
-        return swa__no(SWA_ERR_ARG, "bias_token: 0, under audit: one row of bias for all tokens, and "
-                                    "it hides the last one's own key");
+        return swa__no(SWA_ERR_ARG, "bias, bias_token: under audit: one row for all tokens, or one "
+                                    "token's, that hides the last one's own key");
     if (a->pick != NULL && swa__lists_overlap(a, n, s->n_kv_heads))
         return swa__no(SWA_ERR_ARG, "pick_token or pick_head: lists overlap, under audit");
     return swa__yes();
@@ -16852,10 +16877,25 @@ static int swa__lists_begun(const swa__cache *c) {
 }
 #define SWA__NO_LISTS_YET "phase 1 of swa_select_part was left out: its lists are not whole"
 
+/* The call that a part is in which only reads: a word that no other part looks at while it runs, and
+   which another step makes void. The layer, or -1. */
+static int swa__part_reads(const swa__cache *c, int part) {
+    const int64_t at = swa__open_of(c)[SWA__OPEN_READS + part] - swa__wrote_at(c, 0);
+    return at >= 0 && at < c->d.n_layers ? (int)at : -1;
+}
+/* As swa__parts_close. */
+static void swa__reads_close(const swa__call *call, int from) {
+    int64_t *open = swa__open_of(call->c);
+    if (open[SWA__OPEN_READING] != call->c->step) return;
+    for (; from < SWA__PARTS; from++)
+        if (swa__part_reads(call->c, from) == call->layer) open[SWA__OPEN_READS + from] = 0;
+}
+
 /* A call of one thread, all phases at once: who was within another has lost its scratch. */
 static void swa__parts_none(const swa__call *call) {
     swa__open_of(call->c)[SWA__OPEN_LISTS] = 0;
-    swa__parts_close(call->c, call->layer, 0);
+    if (swa__stores(&call->a)) swa__parts_close(call->c, call->layer, 0);
+    swa__reads_close(call, 0);
     swa__open_of(call->c)[SWA__OPEN_OWNER] = 0;
     swa__open_of(call->c)[SWA__OPEN_CALLED] = call->c->step;
     swa__open_of(call->c)[SWA__OPEN_WHOLE]++;
@@ -16867,23 +16907,30 @@ static int swa__part_within(const swa__call *call, int phase, int part, int part
     const swa__cache *c = call->c;
     const int64_t *open = swa__open_of(c);
 
-    if (phase != 0 || parts == 1 || part >= SWA__PARTS || open[part] == 0
-        || swa__open_layer(open[part]) == call->layer)
-        return 0;
-    return open[part] < 0
-        || swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos;
+    if (phase != 0 || parts == 1 || part >= SWA__PARTS) return 0;
+    if (swa__part_reads(c, part) >= 0 && swa__part_reads(c, part) != call->layer) return 1;
+    return open[part] != 0 && open[part] != call->layer + 1
+        && swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos;
 }
 
 /* If it has not: which call it is in from now on. One that is begun anew may have fewer parts. */
 static int swa__part_enter(const swa__call *call, int phase, int last, int part, int parts) {
     const swa__cache *c = call->c;
+    const int stores = swa__stores(&call->a);
     int64_t *open = swa__open_of(c);
 
     if (swa__part_within(call, phase, part, parts)) return 0;
-    if (phase == last && part == 0) swa__parts_close(c, call->layer, parts > 1 ? parts : 0);
+    if (phase == last && part == 0) {
+        if (stores) swa__parts_close(c, call->layer, parts > 1 ? parts : 0);
+        swa__reads_close(call, parts > 1 ? parts : 0);
+    }
     if (parts == 1 || part >= SWA__PARTS) return 1;
+    if (phase == 0) open[SWA__OPEN_READS + part] = stores ? 0 : swa__wrote_at(c, call->layer);
+    if (phase == 0 && part == 0 && !stores) open[SWA__OPEN_READING] = c->step;
+    if (phase == last && !stores) open[SWA__OPEN_READS + part] = 0;
+    if (!stores) return 1;
     if (phase == 0) ((unsigned char *)(open + SWA__OPEN_FLAGS))[part] = 1;
-    if (phase == 0) open[part] = swa__stores(&call->a) ? call->layer + 1 : -(call->layer + 1);
+    if (phase == 0) open[part] = call->layer + 1;
     else if (phase == last) open[part] = 0;
     return 1;
 }
@@ -17064,6 +17111,11 @@ static swa__verdict swa__alone_check(const swa__call *call, int32_t n, int audit
         && (swa__any_nan(a->q, n, call->shape.n_heads, call->shape.head_dim)
             || swa__any_nan(a->q_tail, n, call->shape.n_heads, call->shape.tail_dim)))
         return swa__no(SWA_ERR_ARG, "q or q_tail: a NaN, under audit");
+    if (audit > 0 && call->c != NULL && a->mode != SWA_ATTEND_STORED
+        && (swa__any_nan(a->k, n, call->shape.n_kv_heads, call->shape.head_dim)
+            || swa__any_nan(a->k_tail, n, call->shape.n_kv_heads, call->shape.tail_dim)
+            || swa__any_nan(a->v, n, call->shape.n_kv_heads, call->shape.v_dim)))
+        return swa__no(SWA_ERR_ARG, "k, k_tail or v: a NaN, under audit");
     if ((n > 1 || audit > 0) && swa__tangled(&call->shape, &call->a, n))
         return swa__no(SWA_ERR_ARG, SWA__TANGLED);
     if (far && call->a.q.p != NULL && call->a.q_sink.p == NULL)

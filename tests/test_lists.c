@@ -831,7 +831,7 @@ TEST(lists_audited) {
         swa_cache kv;
         int32_t pick[2 * N][2][PICKS];
         const float *q = t_random(2 * N * 4 * 8, 1.0f);
-        float *k = t_floats(2 * N * 2 * 8), *v = t_floats(2 * N * 2 * 8);
+        float *k = t_random(2 * N * 2 * 8, 1.0f), *v = t_random(2 * N * 2 * 8, 1.0f);
         int wrong = 0;
         memset(&d, 0, sizeof d);
         d.shape.n_heads = 4;

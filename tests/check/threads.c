@@ -116,6 +116,7 @@ typedef struct {
     pthread_barrier_t gate;
     job *j;
     const swa_rows *rows;
+    swa_mode mode;
     int layer, threads, stop, idle; /* idle: a sequence that is not in the step */
     int bad[MAX_THREADS];
 } pool;
@@ -133,8 +134,9 @@ static void *work(void *arg) {
         pthread_barrier_wait(&p->gate);
         if (p->stop) return NULL;
         for (phase = 0; phase < SWA_PHASES; phase++) {
-            const swa_attn a = attn_of(p->j);
+            swa_attn a = attn_of(p->j);
             swa_status status;
+            a.mode = p->mode;
             if (p->rows != NULL) status = swa_attention_part(p->rows, &a, phase, w->part, p->threads);
             else status = swa_attend_part(&p->j->cache, p->layer, &a, phase, w->part, p->threads);
             if (status != SWA_OK) p->bad[w->part] = 1;
@@ -182,8 +184,11 @@ static void pool_run(job *j, int threads) {
         p.idle = (SEQS - t % SEQS) % SEQS;
         if (swa_step_begin(&j->cache, runs, runs_make(j, t, runs)) != SWA_OK) j->bad = 1;
         for (p.layer = 0; p.layer < LAYERS; p.layer++) {
-            layer_run(&p);
-            add(&j->sum, j->out, (size_t)swa_step_tokens(&j->cache) * Q);
+            for (i = 0; i < 2; i++) { /* a call that only reads leaves words of its own */
+                p.mode = i == 0 ? SWA_ATTEND_NO_STORE : SWA_ATTEND;
+                layer_run(&p);
+                add(&j->sum, j->out, (size_t)swa_step_tokens(&j->cache) * Q);
+            }
         }
     }
     p.stop = 1;
