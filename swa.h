@@ -131,7 +131,7 @@
    -fPIC exports all, but under -fvisibility=hidden; from other languages: examples/hosts/
    bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void)
    is no look, (void)! is; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 508 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 511 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 82, SWA_NO_MLA (the
    block alone) 61, SWA_NO_BF16 (the type, and products in it) 121, SWA_NO_LISTS (lists of keys,
@@ -464,8 +464,9 @@ typedef struct swa_cache_desc {
                                      least W-1+max_rollback, else ARG. 0: each has
                                      W-1+max_rollback rounded up to 16. Sinks come on top. No
                                      multiple of 16: same bits; decode as fast over windows of
-                                     thousands, slower over short ones, where the block that
-                                     straddles the wrap counts: it is moved                       */
+                                     thousands, slower over short ones (512: 1.6 times, 128:
+                                     2.3), where the block that straddles the wrap counts: it is
+                                     moved                                                        */
     int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED           */
     int       audit;              /* 1: for debugging and an engine's tests, with the same bits
                                      out. Lost rows are filled with NaN, so that an output made
@@ -669,13 +670,14 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
    load into it; all else that would change it, and a copy of it or a read from pos on, is ORDER.
    Other sequences go on as they like. A tree that grows level by level is begun anew at its pos,
    with rewind, and all of its rows are given again.
-   Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last
-   block of 256 positions is gone through again where history and nodes in it are more than 256
-   together. UNSUPPORTED: with a list (pick; models with lists draft chains, which take them), with
-   compute SWA_BF16 or SWA_BF16_TILE (neighbours by position are no neighbours here, as in a list;
-   of other runs of the step too: chunks that are to have their bits come in steps without trees),
-   in swa_select, and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin,
-   where SWA_NO_LISTS has left trees out with the lists. */
+   Cost: a chain's of as many tokens (of fewer than 16 rows, nodes times query heads of a KV head:
+   that of 16), but that keys are not split over parts, and that the last block of 256 positions is
+   gone through again where history and nodes in it are more than 256 together. UNSUPPORTED: with a
+   list (pick; models with lists draft chains, which take them), with compute SWA_BF16 or
+   SWA_BF16_TILE (neighbours by position are no neighbours here, as in a list; of other runs of the
+   step too: chunks that are to have their bits come in steps without trees), in swa_select, and on
+   swa_mla's naive path over latents (AUTO takes the absorbed one); begin, where SWA_NO_LISTS has
+   left trees out with the lists. */
 /* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin, but that n may be 0. */
 SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos,
                                           int64_t *positions);
@@ -839,13 +841,14 @@ typedef struct swa_attn {
        positions that the window hides (after the query, but for a prefix or a right extent; or lost
        by a ring), or that no segment holds; with audit = 2 all but -1 are ARG. Cost follows the
        list, and the blocks of 256 positions that it touches (one key in each: 1.5 times as long as
-       of neighbours), not the context: keys in whole aligned tiles of 16 are read in place, others
-       are gathered, for which rows are faster (k_rows, or swa_attention's segments). Heads that
-       share a list gather it once; parts share it by tokens, KV heads and then query heads, never
-       by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by
-       position in one instruction, and a listed key seldom has its neighbour. Only q.k could gain,
-       a sixth of a call over 2048 latents. A cache in bf16 is fine: its products are f32's, more
-       exact */
+       of neighbours), not the context; a key costs as in a dense call from 16 query heads to a KV
+       head on, with 8 to 1 of them 2.5 to 5 times that: keys in whole aligned tiles of 16 are read
+       in place, others are gathered, for which rows are faster (k_rows, or swa_attention's
+       segments). Heads that share a list gather it once; parts share it by tokens, KV heads and
+       then query heads, never by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those
+       add p.v of neighbours by position in one instruction, and a listed key seldom has its
+       neighbour. Only q.k could gain, a sixth of a call over 2048 latents. A cache in bf16 is fine:
+       its products are f32's, more exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
                                     and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
@@ -872,8 +875,8 @@ typedef struct swa_attn {
    shows at the next begin. MEMORY: no scratch was set. Cost: head_dim + tail_dim + v_dim
    multiply-adds per token, query head and key that it sees; a few tokens read their keys' rows once
    for all heads of a KV head, which is what decode waits for; beside that 0.3 to 2 us per KV head
-   and call, which over a few dozen keys is most of it (windows of 2 to 8 keys, and a text's first
-   tokens, take two to three times as long as a plain loop). */
+   and call, which over a few dozen keys is most of it (windows of up to 16 keys, up to 64 of a lone
+   head, and a text's first tokens take two to eight times as long as a plain loop). */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* Why swa_attend would refuse this call now, in words: the field, and what is wrong with it; NULL =
    it would not. Only looks. */
@@ -907,12 +910,12 @@ SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
                                             const swa_attn *attn, int phase, int part, int parts);
 
 /* Attention over the caller's own rows: any number of segments, ascending and disjoint in position.
-   A token's decode takes up to twice as long as over a ring, whose K lies as it is read; prefill
-   the same. (16 positions that one does not fill are gathered: of one row each they take four to
-   ten times as long as one of all, most where few heads share a row.) Without audit those that no
-   query sees are asked for pos and n alone, 20 ns in each part and phase, the others (with pinned
-   sinks all before the last) for everything, 0.1 us: give thousands of pages from
-   swa_visible_range(window, pos) on.
+   A token's decode takes about twice as long as over a ring (f16 from memory 2.6 times), whose K
+   lies as it is read; prefill as long. (16 positions that one does not fill are gathered: of one
+   row each they take four to ten times as long as one of all, most where few heads share a row.)
+   Without audit those that no query sees are asked for pos and n alone, 20 ns in each part and
+   phase, the others (with pinned sinks all before the last) for everything, 0.1 us: give thousands
+   of pages from swa_visible_range(window, pos) on.
    A visible position that no segment holds is skipped; but one that stood in a ring and is
    overwritten there is SWA_ERR_LOST, if segments read that ring: swa_cache_spans fills such ones
    (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is not supported.

@@ -1099,6 +1099,39 @@ static void misuse_rows_that_change(void) {
             ACCEPT(swa_attend_part, (&c, 0, &a, 1, 0, 1));
         }
 }
+/* Under audit a NaN in new rows is refused, whatever is done with them, and a row of bias that hides its token's key. */
+static void misuse_numbers_under_audit(void) {
+    static const float bias[1] = { -INFINITY };
+    static float x[3][2 * DIM];
+    swa_cache_desc d = w.desc;
+    for (d.audit = 0; d.audit < 2; d.audit++)
+        for (int mode = 0; mode < 4; mode++)
+            for (int which = 0; which < 3; which++) { /* k, v, k_tail */
+                swa_attn a = w.attn;
+                swa_cache c;
+                t_label("audit %d, mode %d, array %d", d.audit, mode, which);
+                d.shape.tail_dim = 2;
+                if (!t_cache_new(&c, &d, 1) || !CHECK_OK(swa_step_one(&c, 0, 0, 1))) return;
+                a.q.p = w.x;
+                a.q_tail.p = w.x + HEADS * DIM;
+                a.k.p = x[0];
+                a.v.p = x[1];
+                a.k_tail.p = x[2];
+                a.out.p = t_out;
+                a.scale = 0.5f;
+                a.bias = bias;
+                a.bias_n = 1;
+                if (d.audit) REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+                a.bias = NULL;
+                a.bias_n = 0;
+                if (mode == SWA_ATTEND_STORED) ACCEPT(swa_attend, (&c, 0, &a)); /* by mode 0 */
+                a.mode = (swa_mode)mode;
+                x[which][which == 2 ? 1 : DIM - 1] = (float)NAN;
+                if (d.audit && mode != SWA_ATTEND_STORED) REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+                else ACCEPT(swa_attend, (&c, 0, &a));
+                x[which][which == 2 ? 1 : DIM - 1] = 0;
+            }
+}
 /* ... and looks at no rows that it does not store, nor at those that a mode does not look at. */
 static void misuse_rows_of_no_matter(void) {
     static float q[HEADS * DIM], k[DIM];
@@ -1376,6 +1409,7 @@ static void misuse_attend(void) {
     misuse_fused();
     misuse_audited_calls();
     misuse_rows_that_change();
+    misuse_numbers_under_audit();
     misuse_rows_of_no_matter();
     misuse_crossed();
     t_label("attend");
