@@ -1099,7 +1099,7 @@ static void misuse_rows_that_change(void) {
             ACCEPT(swa_attend_part, (&c, 0, &a, 1, 0, 1));
         }
 }
-/* Under audit a NaN in new rows is refused, whatever is done with them, and a row of bias that hides its token's key. */
+/* Under audit a NaN in new rows is refused, whatever is done with them, and a bias row that hides its token's key. */
 static void misuse_numbers_under_audit(void) {
     static const float bias[1] = { -INFINITY };
     static float x[3][2 * DIM];
