@@ -11823,6 +11823,11 @@ static const swa__kernels *swa__kernels_of(int isa) {
     return &scalar;
 }
 
+static int swa__is_avx(const swa__kernels *kr) {
+    return (SWA__AVX2 && kr == swa__kernels_of(SWA_ISA_AVX2))
+        || (SWA__AVX512 && kr == swa__kernels_of(SWA_ISA_AVX512));
+}
+
 /* Whether few rows over more K than caches hold read it by loads alone, line after line as it lies,
    and fetch nothing: on AMD Zen 4 with AVX-512, which takes 0.78 to 0.85 of the time then. The
    CPU's own prefetch keeps pace with DRAM, but only along one stream, and of loads: an instruction
@@ -13310,8 +13315,7 @@ static void swa__job_rows(const swa__call *call, swa__job *j) {
    SWA_BF16 unless pairs are fast, in the order of tiles up to 8 rows where it could go by Intel's. */
 static int swa__rounds(const swa__call *call, int rows) {
     const swa__geo *g = &call->geo;
-    if (!SWA__ROUNDS || !((SWA__AVX512 && call->kr == swa__kernels_of(SWA_ISA_AVX512))
-                          || (SWA__AVX2 && call->kr == swa__kernels_of(SWA_ISA_AVX2)))) return 0;
+    if (!SWA__ROUNDS || !swa__is_avx(call->kr)) return 0;
     if (g->form == SWA__PLAIN || g->form == SWA__PAIRS || (g->form == SWA__TILE_AMX && rows > 8))
         return 0;
     return g->dk % 4 == 0 && swa__tail_dims(g) == 0;
@@ -13414,22 +13418,19 @@ static int swa__job_woven(const swa__job *j) {
     return heads;
 }
 
-/* Whether few rows are multiplied as whole fours, the last row again: a pass over K and V for four
-   takes less than two for 2 + 1, and one for eight less than those for 5 to 7, in the time of
-   Skylake: 7 rows 0.64 to 0.76, 3 rows 0.79, 5 and 6 rows 0.76 to 0.82, 13 and 14 rows 0.89 to
-   0.94, where eight go at once (swa__few_most); 9 and 10 1.0 to 1.06, and by AVX2 3 rows 0.80 to
-   0.85, 7 to 15 0.91 to 0.96, 5 and 6 1.07 to 1.19. */
+/* Whether few rows are multiplied as whole fours, the last row again. One pass over K and V for four
+   rows is shorter than two for 2 + 1, and one for eight, where there is one (swa__few_most), than
+   those for 5 to 7. Skylake's time by that of steps of 4, 2 and 1: AVX-512 7 rows 0.64 to 0.76, 3
+   rows 0.79, 5 and 6 rows 0.76 to 0.91, 13 and 14 rows 0.89 to 0.94, but 9 and 10 rows 1.0 to 1.06;
+   AVX2 3 rows 0.80 to 0.85, 7 to 15 rows 0.91 to 0.96, but 5 and 6 rows 1.07 to 1.19. */
 static int swa__by_fours(const swa__job *j) {
     const swa__geo *g = &j->geo;
     const int rows = j->rows % 8,
               eights = SWA__AVX512 && !SWA__SMALL && j->call->kr == swa__kernels_of(SWA_ISA_AVX512)
                     && swa__tail_dims(g) == 0 && g->dvp % 32 == 0 && !g->dots;
 
-    if (!j->few || j->heads > 1
-        || !((SWA__AVX512 && j->call->kr == swa__kernels_of(SWA_ISA_AVX512))
-             || (SWA__AVX2 && j->call->kr == swa__kernels_of(SWA_ISA_AVX2))))
-        return 0;
-    return rows % 4 == 3 || (rows > 4 && eights);
+    return swa__is_avx(j->call->kr) && j->few && j->heads == 1
+        && (rows % 4 == 3 || (rows > 4 && eights));
 }
 
 /* Job i of a call: its queries and segments, its kernel, its blocks. */
