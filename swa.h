@@ -17652,7 +17652,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
             w = swa__min(v_dim - d, 512);
             dp = (w + 15) / 16 * 16; /* whole vectors */
             memset(o, 0, (size_t)dp * sizeof *o);
-            memset(part, 0, (size_t)dp * sizeof *part);
+            if (w != dp) memset(part, 0, (size_t)dp * sizeof *part);
             m = SWA__NONE;
             l = 0.0f;
             odd = NULL;
