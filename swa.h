@@ -910,8 +910,8 @@ SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
                                             const swa_attn *attn, int phase, int part, int parts);
 
 /* Attention over the caller's own rows: any number of segments, ascending and disjoint in position.
-   A token's decode takes about twice as long as over a ring (f16 from memory 2.6 times), whose K
-   lies as it is read; prefill as long. (16 positions that one does not fill are gathered: of one
+   A token's decode takes about twice as long as over a ring (f16 from memory up to 2.6 times), whose
+   K lies as it is read; prefill as long. (16 positions that one does not fill are gathered: of one
    row each they take four to ten times as long as one of all, most where few heads share a row.)
    Without audit those that no query sees are asked for pos and n alone, 20 ns in each part and
    phase, the others (with pinned sinks all before the last) for everything, 0.1 us: give thousands
@@ -1839,9 +1839,8 @@ static int swa__fetches_near(void) {
 #endif
 }
 
-/* Whether V is asked for a second time: by decode over the caller's rows in f32, see swa__rows_soon
-   (and K of woven units, for which Intel's own prefetch is enough), and with AVX2 by p.v of four
-   rows over a large ring in f32, two tiles before it is read. AMD drops
+/* Whether V is asked for a second time: by decode over the caller's rows in f32, see swa__rows_soon,
+   and with AVX2 by p.v of four rows over a large ring in f32, two tiles before it is read. AMD drops
    a fetch for which no miss buffer is free (Zen 3: two thirds of what comes as fast as it can), and
    q.k, which fetches V, runs faster than DRAM. Zen 4 takes 0.88 of the time of rows then, Zen 3 0.88
    of AVX2's (f16 1.01, and in L2 f32 1.04); Emerald Rapids 1.16 of that of rows. */
@@ -1850,6 +1849,22 @@ static int swa__fetches_twice(void) {
     return !SWA__CPU_IS(intel);
 #else
     return 1;
+#endif
+}
+
+/* Ways that few kinds of CPU take are taken on all where this is 1, as tests of them do. */
+#ifndef SWA__EVERY_CPU
+#  define SWA__EVERY_CPU 0
+#endif
+
+/* Whether decode over the caller's rows weaves heads, see swa__woven_run: on Intel (Skylake: 0.5 to
+   0.6 of the time in f32, 0.8 to 0.95 in narrow types). Zen 5 takes 1.2 times as long in f32, 1.6
+   in narrow types. Others have not been measured, and read one head after the other as before. */
+static int swa__likes_weaving(void) {
+#if SWA__X86
+    return SWA__EVERY_CPU || SWA__CPU_IS(intel);
+#else
+    return SWA__EVERY_CPU;
 #endif
 }
 
@@ -11833,10 +11848,10 @@ static int swa__is_avx(const swa__kernels *kr) {
    CPU's own prefetch keeps pace with DRAM, but only along one stream, and of loads: an instruction
    that fetches holds a miss buffer until its line comes, and all of them together reach 70 % of
    what reading does. In the last cache it takes up to 1.1 times as long. Intel (Emerald Rapids)
-   takes 1.25 times as long by loads alone; Zen 5 has not been measured. */
+   takes 1.25 times as long by loads alone, Zen 5 1.33, and in f16 with one row 1.26. */
 static int swa__likes_streams(const swa__kernels *kr) {
     return SWA__AVX512 && !SWA__SMALL && kr == swa__kernels_of(SWA_ISA_AVX512)
-        && swa__amd_before_zen5();
+        && (SWA__EVERY_CPU || swa__amd_before_zen5());
 }
 
 /* What an instance may use of its CPU beyond the base: products of bf16 pairs, and (below) of four
@@ -12239,7 +12254,7 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
         return;
     }
     if (x->row <= bytes) return;
-    if (keys->in_order && !swa__fetches_twice()) return; /* fetched by the CPU: 0.94 of the time  */
+    if (keys->in_order) return;          /* fetched by the CPU: 0.94 of the time                  */
     if (which != SWA__K && (x->type != SWA_F32 || !swa__fetches_twice())) return;
     if (keys->shape.n_heads > 4 * keys->shape.n_kv_heads) return;
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
@@ -13381,12 +13396,12 @@ static int swa__strand_rows(int rows) {
     return n;
 }
 
-/* How many KV heads a unit may weave, see swa__woven_run: where few rows meet rows of the caller's
-   that lie among those of other heads, 2 KB and more from one token to the next (in shorter ones
-   neighbours share what the CPU fetches), and K is more than 2 MB (what is in the caches already
-   takes up to 1.1 times as long). What is in s for each head has to fit behind the q of all. Not
-   beside spans of a ring: K off the grid moves whole rows of scores, which slices have in part; and
-   V's scales in q8 are one head's, while p of all heads is made between K and V. */
+/* How many KV heads a unit may weave, see swa__woven_run: on a CPU that gains by it, where few rows
+   meet rows of the caller's that lie among those of other heads, 2 KB and more from one token to the
+   next (in shorter ones neighbours share what the CPU fetches), and K is more than 2 MB (what is in
+   the caches already takes up to 1.1 times as long). What is in s for each head has to fit behind
+   the q of all. Not beside spans of a ring: K off the grid moves whole rows of scores, which slices
+   have in part; and V's scales in q8 are one head's, while p of all heads is made between K and V. */
 static int swa__job_woven(const swa__job *j) {
     const swa_shape *s = &j->call->shape;
     const swa_kv *first = NULL;
@@ -13394,8 +13409,9 @@ static int swa__job_woven(const swa__job *j) {
     int64_t row;
     int i, each, heads, sums;
 
-    if (j->call->rows == NULL || j->call->a.compute == SWA_Q8 || swa__form_of(&j->geo) != SWA__PLAIN
-        || !j->few || j->heads > 1 || j->all.n == 0 || swa__expands(j->call))
+    if (!swa__likes_weaving() || j->call->rows == NULL || j->call->a.compute == SWA_Q8
+        || swa__form_of(&j->geo) != SWA__PLAIN || !j->few || j->heads > 1 || j->all.n == 0
+        || swa__expands(j->call))
         return 1;
     /* an empty segment says nothing, and has not been checked */
     for (i = j->keys.n_kv - 1; i >= 0; i--) {
@@ -15342,8 +15358,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
 
    Each has q, s, o, m and l of its own, and the arithmetic is that of few rows. Of narrow types a
    slice is two tiles, of 16 bits as many bytes (0.93 of one's time). Nothing is fetched: memory
-   is read in the order in which it lies, which Intel's CPUs see by themselves; others fetch a tile
-   of K ahead, see swa__rows_soon. */
+   is read in the order in which it lies, which Intel's CPUs see by themselves. */
 typedef struct {
     swa__unit u;                         /* of one KV head                                        */
     swa__scratch w;                      /* where its rows lie: o, m, l and those of one block

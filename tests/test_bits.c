@@ -1,6 +1,7 @@
 /* The bits contract, with memcmp: the same numbers come out whatever the chunks, the batch, the parts, the capacity
    and rotation of the ring, the layout of the caller's rows, the segments of the stateless call, and the
    instruction set. The reference of every case is one shot, scalar, alone, into a ring of default capacity. */
+#define SWA__EVERY_CPU 1 /* also what decode does on some makes of CPU alone */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "attend.h"
