@@ -2063,28 +2063,43 @@ static uint16_t swa__bf16_from_f32(float f) {
 
 static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
 
-/* x / 2^n, 0 < n <= 24, to nearest even: half of the lowest bit that stays, minus one, is added;
-   plus one where that bit is odd. */
-static uint32_t swa__shifted(uint32_t x, uint32_t n) {
-    return (x + (1u << (n - 1)) - 1 + ((x >> n) & 1)) >> n;
-}
+/* All bits where a < b, of two below 2^31: a mask where a choice would be a branch. */
+static uint32_t swa__below(uint32_t a, uint32_t b) { return 0u - ((a - b) >> 31); }
 
 /* fp8 as the OCP defines it: of 8 bits E4M3 has 4 of exponent, bias 7, and E5M2 has 5, bias 15. To
-   nearest even; what is too large becomes the largest, 448 or 57344, also an infinity, because one
-   stored would poison every later row. A NaN is one here too. */
-static unsigned swa__fp8_from_f32(int type, float f) {
-    const uint32_t bits = type == SWA_E4M3 ? 3 : 2, bias = type == SWA_E4M3 ? 7 : 15;
-    const uint32_t largest = type == SWA_E4M3 ? 0x43e00000u : 0x47600000u;
-    const uint32_t u = swa__bits_of(f), sign = (u >> 24) & 0x80u, a = u & 0x7fffffffu, e = a >> 23;
+   nearest even: half of the lowest bit that stays, minus one, is added, plus one where that bit is
+   odd. What is too large becomes the largest, 448 or 57344, also an infinity, because one stored
+   would poison every later row. A NaN is one here too. 32 numbers without a branch, so that
+   compilers make vectors of the loop. */
+SWA__INLINE void swa__fp8_codes(uint32_t bits, uint32_t bias, uint32_t largest, const float *x,
+                                uint32_t *code) {
+    const uint32_t cut = 23 - bits, rebias = (127 - bias) << bits, most = (largest >> cut) - rebias,
+                   normal = (128 - bias) << 23,
+                   /* a number whose last bit is the smallest fp8, 2^(1 - bias - bits) */
+                   unit = (151 - bias - bits) << 23;
+    const float ones = swa__float_of(unit);
+    int i;
 
-    if (a > 0x7f800000u) return sign | 0x7fu;
-    if (a >= largest) return sign | (type == SWA_E4M3 ? 0x7eu : 0x7bu);
-    /* normal: the exponent's bias goes from 127 to its own */
-    if (e > 127 - bias) return sign | (swa__shifted(a, 23 - bits) - ((127 - bias) << bits));
-    /* below half of the smallest, 2^(1 - bias - bits) */
-    if (e < 127 - bias - bits) return sign;
-    /* subnormal: counts of that, the mantissa's of 2^(e - 150) */
-    return sign | swa__shifted((a & 0x7fffffu) | 0x800000u, 151 - bias - bits - e);
+    for (i = 0; i < 32; i++) {
+        const uint32_t u = swa__bits_of(x[i]), a = u & 0x7fffffffu, small = swa__below(a, normal),
+                       fits = swa__below(a, largest), nan = swa__below(0x7f800000u, a);
+        const uint32_t count = swa__bits_of(swa__float_of(a & small) + ones) - unit;
+        uint32_t c = ((a + (1u << (cut - 1)) - 1 + (a >> cut & 1)) >> cut) - rebias;
+
+        c = (c & ~small) | (count & small);
+        c = (c & fits) | (most & ~fits);
+        c = (c & ~nan) | (0x7fu & nan);
+        code[i] = c | (u >> 24 & 0x80u);
+    }
+}
+
+static void swa__fp8_from_f32(int type, const float *x, unsigned char *to) {
+    uint32_t code[32];
+    int i;
+
+    if (type == SWA_E4M3) swa__fp8_codes(3, 7, 0x43e00000, x, code);
+    else swa__fp8_codes(2, 15, 0x47600000, x, code);
+    for (i = 0; i < 32; i++) to[i] = (unsigned char)code[i];
 }
 
 /* Exact. A code of E5M2 is the upper half of an f16, and one of E4M3 has that layout too, but for
@@ -8874,6 +8889,12 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(load_fp8)(int type, const unsigned char *p) {
 #endif
 }
 
+/* A ring's rows and tiles lie one behind the other, and few rows' kernel, which fetches what it will
+   read, reads these in the stage: so the bytes two tiles of 128 dims ahead are fetched as these are
+   widened. Zen 5 takes 0.82 of the time of a step of decode. */
+#define SWA__STAGED_SOON(p, i) \
+    do { if ((i) % 64 == 0) SWA__PREFETCH_L1((p) + (i) + 4096); } while (0)
+
 /* See swa__kernels. */
 static SWV_TARGET void SWA__FN(staged)(int type, const void *src, float *dst, size_t n,
                                        const float *scale, int64_t next, size_t per) {
@@ -8886,17 +8907,24 @@ static SWV_TARGET void SWA__FN(staged)(int type, const void *src, float *dst, si
         const size_t end = n - i < per ? n : i + per;
         SWV_UNROLL for (v = 0; v < SWA__TILE / SWV_N; v++)
             mul[v] = per > 32 ? SWV_LOAD(scale + v * SWV_N) : SWV_SET1(*scale);
-        for (; i < end; i += SWA__TILE)
+        for (; i < end; i += SWA__TILE) {
+            SWA__STAGED_SOON(p, i);
             SWV_UNROLL for (v = 0; v < SWA__TILE / SWV_N; v++)
                 SWV_STORE(dst + i + v * SWV_N,
                           SWV_MUL(SWV_LOAD_Q8((const int8_t *)p + i + v * SWV_N), mul[v]));
+        }
     }
-    for (i = 0; i < n && type == SWA_E4M3; i += SWV_N)
+    for (i = 0; i < n && type == SWA_E4M3; i += SWV_N) {
+        SWA__STAGED_SOON(p, i);
         SWV_STORE(dst + i, SWA__FN(load_fp8)(SWA_E4M3, p + i));
-    for (i = 0; i < n && type == SWA_E5M2; i += SWV_N)
+    }
+    for (i = 0; i < n && type == SWA_E5M2; i += SWV_N) {
+        SWA__STAGED_SOON(p, i);
         SWV_STORE(dst + i, SWA__FN(load_fp8)(SWA_E5M2, p + i));
+    }
     SWV_LEAVE();
 }
+#undef SWA__STAGED_SOON
 #endif
 
 /* What the ring will hold, as f32, of a row that has just come: attention reads the new keys as
@@ -9803,16 +9831,6 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #define SWA__KERNEL_PASS
 
 /* Scalar: the definition of the arithmetic, on any C99 compiler. */
-static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through the bits, so
-                                            that no flag folds it                                 */
-    int32_t i;
-#if defined(__GNUC__) || defined(__clang__)
-    __asm__("" : "+m"(x));               /* and a product in x is not contracted into the sum     */
-#endif
-    i = (int32_t)(swa__bits_of(x + 12582912.0f) - 0x4b400000u);
-    return (float)i;
-}
-
 #if SWA__SSE2 && defined(__FMA__)
 /* SSE2's lanes have it. */
 #elif SWA__SSE2 || (defined(__SSE2_MATH__) && !defined(__FMA__)) || defined(_WIN32) || \
@@ -10026,6 +10044,16 @@ SWA__INLINE void swa__store_q8_sse2(int8_t *p, __m128 v) {
 #  define SWV_TO_BF16(x)        swa__to_bf16_sse2(x)
 #  define SWV_SWAP(x)           _mm_shuffle_ps((x), (x), 0xb1)
 #else
+static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through the bits, so
+                                            that no flag folds it                                 */
+    int32_t i;
+#if defined(__GNUC__) || defined(__clang__)
+    __asm__("" : "+m"(x));               /* and a product in x is not contracted into the sum     */
+#endif
+    i = (int32_t)(swa__bits_of(x + 12582912.0f) - 0x4b400000u);
+    return (float)i;
+}
+
 static float swa__floorf(float x) {      /* likewise; C89, which some compilers are, has no floorf */
     const float whole = swa__rint(x);
     return whole > x ? whole - 1.0f : whole;
@@ -12308,32 +12336,45 @@ static void swa__move_keys(const swa__operand *x, int64_t slot, int a, int b, un
     }
 }
 
-/* The staged types in plain C: numbers into bytes, up to 32 that have one scale. A NaN makes one of
-   all that share its scale; what is too large is cut to bf16's largest, so that 127 times the scale
-   is no infinity. */
-SWA__NOINLINE void swa__staged_bytes(int type, const float *src, int n, unsigned char *to,
-                                     float *scale) {
-    uint32_t top = 0;
+/* 32 numbers of q8_32. A NaN makes one of all; what is too large is cut to bf16's largest, so that
+   127 times the scale is no infinity. As for fp8 there is no branch on a number; a choice between
+   bits keeps compilers from an FMA of product and sum, too. */
+static void swa__q8_32_codes(const float *x, unsigned char *to, float *scale) {
+    uint32_t top = 0, code[32];
     float largest, inv;
     int i;
 
-    for (i = 0; i < n && type != SWA_Q8_32; i++)
-        to[i] = (unsigned char)swa__fp8_from_f32(type, src[i]);
-    if (type != SWA_Q8_32) return;
-
     /* without their signs, bits ascend as numbers do, those of a NaN above all */
-    for (i = 0; i < n; i++) {
-        const uint32_t size = swa__bits_of(src[i]) & 0x7fffffffu;
+    for (i = 0; i < 32; i++) {
+        const uint32_t size = swa__bits_of(x[i]) & 0x7fffffffu;
         if (size > top) top = size;
     }
     largest = top < 0x7f7f0000u ? swa__float_of(top) : 3.38953139e38f;
     *scale = top > 0x7f800000u ? swa__float_of(top) : largest / 127.0f;
     inv = *scale > 1e-37f ? 127.0f / largest : 0.0f;     /* as in q8 */
-    for (i = 0; i < n; i++) {
-        const float x = swa__finite(src[i]) ? src[i] * inv
-                      : swa__bits_of(src[i]) >> 31 ? -127.0f : 127.0f;
-        to[i] = (unsigned char)(int8_t)swa__rint(x);
+    for (i = 0; i < 32; i++) {
+        const uint32_t u = swa__bits_of(x[i]), finite = swa__below(u & 0x7fffffffu, 0x7f800000u),
+                       y = (swa__bits_of(x[i] * inv) & finite)
+                         | ((swa__bits_of(127.0f) | (u & 0x80000000u)) & ~finite);
+        /* 3 * 2^22 + n ends in n */
+        code[i] = swa__bits_of(swa__float_of(y) + 12582912.0f);
     }
+    for (i = 0; i < 32; i++) to[i] = (unsigned char)code[i];
+}
+
+/* The staged types in plain C: numbers into bytes, up to 32 that have one scale. */
+SWA__NOINLINE void swa__staged_bytes(int type, const float *src, int n, unsigned char *to,
+                                     float *scale) {
+    float x[32];
+    unsigned char code[32];
+
+    if (n < 32) {
+        memset(x, 0, sizeof x);
+        memcpy(x, src, (size_t)n * sizeof *x);
+    }
+    if (type == SWA_Q8_32) swa__q8_32_codes(n < 32 ? x : src, n < 32 ? code : to, scale);
+    else swa__fp8_from_f32(type, n < 32 ? x : src, n < 32 ? code : to);
+    if (n < 32) memcpy(to, code, (size_t)n);
 }
 
 /* A new row as the ring will hold it: into bytes and back, so that both ways cannot differ. */
@@ -13438,12 +13479,15 @@ static int swa__job_woven(const swa__job *j) {
    rows is shorter than two for 2 + 1, and one for eight, where there is one (swa__few_most), than
    those for 5 to 7. Skylake's time by that of steps of 4, 2 and 1: AVX-512 7 rows 0.64 to 0.76, 3
    rows 0.79, 5 and 6 rows 0.76 to 0.91, 13 and 14 rows 0.89 to 0.94, but 9 and 10 rows 1.0 to 1.06;
-   AVX2 3 rows 0.80 to 0.85, 7 to 15 rows 0.91 to 0.96, but 5 and 6 rows 1.07 to 1.19. */
+   AVX2 3 rows 0.80 to 0.85, 7 to 15 rows 0.91 to 0.96, but 5 and 6 rows 1.07 to 1.19. Zen 5's is
+   the same within 0.05; of q8, which has more to do for each product, 5, 6 and 13 rows by eights took
+   1.05 to 1.13 there, by fours and then one or two they do not. */
 static int swa__by_fours(const swa__job *j) {
     const swa__geo *g = &j->geo;
     const int rows = j->rows % 8,
               eights = SWA__AVX512 && !SWA__SMALL && j->call->kr == swa__kernels_of(SWA_ISA_AVX512)
-                    && swa__tail_dims(g) == 0 && g->dvp % 32 == 0 && !g->dots;
+                    && swa__tail_dims(g) == 0 && g->dvp % 32 == 0 && !g->dots
+                    && !SWA__IS_Q8(j->keys.round[SWA__K]);
 
     return swa__is_avx(j->call->kr) && j->few && j->heads == 1
         && (rows % 4 == 3 || (rows > 4 && eights));
