@@ -1883,7 +1883,8 @@ static int swa__fetch_weights(void) {
 /* How many inputs of weights stored by columns go by before the next columns, where few tokens are:
    one is the order of memory, which Zen 4's own prefetch wants (0.70 of the time in f32, 0.81 in
    bf16; two 1.4, whose half rows lie apart), though sums go through L1 with each. SWA__INPUTS on
-   Zen 5 and Emerald Rapids, where one was not measured. */
+   Zen 5 (one 1.04 of the time, of W_UK 1.15 to 1.25) and on Emerald Rapids, where one was not
+   measured. */
 enum { SWA__INPUTS = 16 };
 static int swa__column_inputs(void) {
     return swa__amd_before_zen5() ? 1 : SWA__INPUTS;
@@ -2800,6 +2801,31 @@ static void swa__norm_rows(float *out, const float *x, const float *w, int32_t r
     }
 }
 
+/* x + y and x - y of eight numbers each: so many, and in variables of their own, that compilers make
+   vectors of them. */
+SWA__INLINE void swa__butterfly(float *x, float *y) {
+    float a[8], b[8];
+    int k;
+
+    memcpy(a, x, sizeof a);
+    memcpy(b, y, sizeof b);
+    for (k = 0; k < 8; k++) x[k] = a[k] + b[k];
+    for (k = 0; k < 8; k++) y[k] = a[k] - b[k];
+}
+
+/* The same of neighbours 1, 2 and 4 apart, in registers. */
+SWA__INLINE void swa__butterflies(float *x) {
+    float a[8], b[8];
+    int k;
+
+    for (k = 0; k < 4; k++) a[k] = x[2 * k] + x[2 * k + 1];
+    for (k = 0; k < 4; k++) a[k + 4] = x[2 * k] - x[2 * k + 1];
+    for (k = 0; k < 4; k++) b[k] = a[2 * k] + a[2 * k + 1];
+    for (k = 0; k < 4; k++) b[k + 4] = a[2 * k] - a[2 * k + 1];
+    for (k = 0; k < 4; k++) x[k] = b[2 * k] + b[2 * k + 1];
+    for (k = 0; k < 4; k++) x[k + 4] = b[2 * k] - b[2 * k + 1];
+}
+
 /* Sums and differences first, so that no compiler makes a multiply-add of them. The matrix of
    `block` is that of two applied to neighbours 1, 2, 4, .. block/2 apart: log2(block) additions a
    number instead of block; the factor that all share comes last. */
@@ -2816,12 +2842,16 @@ SWA_API swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_dim, 
 
     scale = (float)(1.0 / sqrt((double)block));
     for (at = 0; at < total; at += (size_t)block, x += block) {
-        for (half = 1; half < block; half *= 2)
+        for (i = 0; i + 8 <= block; i += 8) swa__butterflies(x + i);
+        for (half = 8; half < block; half *= 2)
             for (i = 0; i < block; i += 2 * half)
-                for (j = i; j < i + half; j++) {
-                    const float a = x[j], b = x[j + half];
-                    x[j] = a + b;
-                    x[j + half] = a - b;
+                for (j = i; j < i + half; j += 8) swa__butterfly(x + j, x + j + half);
+        for (half = 1; half < block && block < 8; half *= 2)
+            for (i = 0; i < block; i++)
+                if ((i & half) == 0) {
+                    const float a = x[i], b = x[i + half];
+                    x[i] = a + b;
+                    x[i + half] = a - b;
                 }
         for (i = 0; i < block; i++) x[i] *= scale;
     }

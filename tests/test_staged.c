@@ -164,9 +164,10 @@ TEST_EACH_ISA(staged_rounding_of_q8_32) {
             /* a NaN takes its group with it, an infinity counts as the largest float: neither reaches further */
             k[0] = (float)NAN;
             v[0] = HUGE_VALF;
+            v[2 * dim] = -HUGE_VALF;
             REQUIRE(through_a_ring(isa, SWA_Q8_32, k_rows, N, dim, k, v, k2, v2));
             for (int d = 0; d < dim; d++) CHECK((k2[d] != k2[d]) == (d < 32) && v2[d] - v2[d] == 0.0f);
-            CHECK(v2[0] > 3e38f && k2[dim] - k2[dim] == 0.0f);
+            CHECK(v2[0] > 3e38f && v2[2 * dim] < -3e38f && k2[dim] - k2[dim] == 0.0f);
         }
 }
 
