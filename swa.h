@@ -94,11 +94,11 @@
      scaled before; with a tail it must be given.
    * Full attention needs d.max_context. windows and n_windows both forgotten is full attention too
      (ARG under d.audit = 1, which finds more: run your tests with it, or with 2, which looks at
-     lists of keys too; swa_rows has one as well); local and global layers in turn need a window for
-     each place in their pattern.
-   * StreamingLLM with S slots, n of them sinks: swa_window_sinks(S-n, n), and swa_attn.q_sink = q
-     before RoPE, rotated for position min(pos, S-1) (of MLA q_sink_tail; in swa_mla sink_pos =
-     S-1). Without it the first S tokens are right.
+     lists of keys and gaps between rows too; swa_rows has one as well); local and global layers in
+     turn need a window for each place in their pattern.
+   * StreamingLLM with S slots, n of them sinks: swa_window_sinks(S-n, n), and swa_attn.q_sink, a
+     second copy of q, made before RoPE and rotated for min(pos, S-1), pos each token's own (of MLA
+     q_sink_tail; in swa_mla sink_pos = S-1). Without it the first S tokens are right.
    * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end,
      and yours to count: asked of swa_cache_end(), a forgotten reset goes unseen. To go back below
      it takes run.rewind = 1 (to the start it is always exact: after a warm-up, for a new text), or
@@ -113,12 +113,13 @@
      tokens that a layer has stored is lost. To cancel in mid-step, finish the step, then reset.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0, the same row or list
-     for all tokens: forgotten, decode is right, chunks are not. So with [head][n][dim]. A fused
-     [n][q | k | v] needs its token stride in all three: ARG else, for chunks.
-   * What no check can see: heads of K said as those of q, k and v exchanged, types of your own rows
-     (k_type) or strides in bytes, [head][n][dim] not told, q scaled before with scale 0, exp() or
-     log2 e times sink logits, another layer's. Compare one layer with what you had before, in a
-     chunk.
+     for all tokens. Where that is forgotten, or the strides of [head][n][dim], decode is right and
+     chunks are not. A fused [n][q | k | v] needs its token stride in all three: ARG else, for
+     chunks.
+   * What no check can see: n_kv_heads = n_heads though K has fewer, k and v exchanged, another type
+     than your own rows have, some strides in bytes, q scaled before with scale 0, sink logits as
+     exp(), times log2 e or in bf16, arrays of another layer. Compare one layer with what you had
+     before, in a chunk.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
 
@@ -131,7 +132,7 @@
    -fPIC exports all, but under -fvisibility=hidden; from other languages: examples/hosts/
    bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void)
    is no look, (void)! is; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 511 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 512 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 82, SWA_NO_MLA (the
    block alone) 61, SWA_NO_BF16 (the type, and products in it) 121, SWA_NO_LISTS (lists of keys,
@@ -418,10 +419,10 @@ typedef struct swa_cache_desc {
     const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes].
                                      Both: ARG                                                    */
     int       n_shapes;
-    int       n_layers, n_seqs;   /* to 2^20 (else ARG), to 2^24 (OVERFLOW); n_seqs 0 = 1. Lists
-                                     that repeat over the layers (shapes, types, windows, k_rows)
-                                     do so each by itself: one that is too short gives layers
-                                     another's                                                    */
+    int       n_layers, n_seqs;   /* n_layers to 2^20 (else ARG), n_seqs to 2^24 (else OVERFLOW)
+                                     and 0 = 1. Lists that repeat over the layers (shapes, types,
+                                     windows, k_rows) do so each by itself: one that is too short
+                                     gives layers another's                                       */
     swa_type  k_type, v_type, tail_type;   /* what rows are stored as; those that you pass are f32
                                      whatever it is. Of every layer that has such rows: k_type 0
                                      = F32; v_type, tail_type 0 = as k_type. Or, where layers
@@ -446,9 +447,9 @@ typedef struct swa_cache_desc {
                                      window that reaches no less far. All are filled in: no -1,
                                      and 0 is layer 0. How readers are called: see above          */
     int64_t   max_context;        /* positions, from a sequence's first on, that causal layers
-                                     hold. Required if a layer is causal. A window W that is
-                                     larger takes max_context slots, and begin is FULL at their
-                                     end (where no capacity is given); smaller ones do not mind   */
+                                     hold. Required if a layer is causal. A window W above it has
+                                     max_context slots, too (unless capacity is given), and begin
+                                     is FULL beyond them; smaller windows are not bound by it     */
     int64_t   max_rollback;       /* how many of a sequence's last tokens can always be taken
                                      back, counted from the furthest end that it has had (of 8:
                                      end 20, truncate to 14, then to 12, and no further until the
@@ -471,38 +472,40 @@ typedef struct swa_cache_desc {
     int       audit;              /* 1: for debugging and an engine's tests, with the same bits
                                      out. Lost rows are filled with NaN, so that an output made
                                      from one is NaN, slots are not rounded up and rings count
-                                     as full (LOST comes as max_rollback says, in a short text
-                                     too), and what is legal but seldom meant is ARG: no
+                                     as full (back by more than max_rollback is LOST, in a short
+                                     text too), and what is legal but seldom meant is ARG: no
                                      windows, or one that is {0}, several of which no layer
                                      needs the max_context that is given, more windows, shapes,
                                      types or k_rows than layers, all (-1) of an empty sequence
                                      forked or copied into one that is not, q, k and v in one
                                      place (V in K without v_in_k), arrays of one token that run
-                                     into each other, strides in bytes of q, k and v, a NaN in
-                                     swa_attn's q, k or v, a scale above 2, a bias row for all
-                                     tokens that hides the last one's own key, sinks that have
-                                     left the window without q_sink or sink_pos, lists (pick) of
-                                     which some overlap. Numbers of k or v that change between
-                                     phase 0 and 1 are ORDER there. 2: and a list with an entry
-                                     >= 0 that names no key which its query sees, instead of
-                                     being skipped, or one below -1, or with key 0 again and
-                                     again (as int64 lists have), or of no entry where nothing
-                                     else is seen; and a swa_mla.c_q that is not h's              */
+                                     into each other, strides in bytes (of q, k and v all), a NaN
+                                     in swa_attn's q, k or v, arrays at odd addresses, a scale
+                                     above 2, a bias row for all tokens that hides the last one's
+                                     own key, sinks that have left the window without q_sink or
+                                     sink_pos, lists (pick) of which some overlap. Numbers of k or
+                                     v that change between phase 0 and 1 are ORDER there. 2: and a
+                                     list with an entry >= 0 that names no key which its query
+                                     sees, instead of being skipped, or one below -1, or with key
+                                     0 again and again (as int64 lists have), or of no entry where
+                                     nothing else is seen; and a swa_mla.c_q that is not h's      */
 } swa_cache_desc;
 /* All state lives in mem, which stays where it is: calls on memory that was moved there or used for
    something else are ARG; on memory that was freed (a vector that grew) nothing can be said. A copy
    of this is an alias. Nothing to destroy: free mem and scratch, and call no more. */
 typedef struct swa_cache { void *mem_; } swa_cache;
 
-/* What is wrong with a desc, by its field; NULL = nothing (init looks at mem, too). *layer (may be
-   NULL): the first layer that is wrong; -1: not one layer's fault, or an entry of windows, types. */
+/* What is wrong with a desc, by its field; NULL = nothing (where init refused then, mem is NULL or
+   too small). *layer (may be NULL): the first layer that is wrong; -1: not one layer's fault, or an
+   entry of windows, types. */
 SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer);
 /* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16
    slots: heads of 8 take half as much again as their numbers. */
 SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
 /* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: mem is untouched,
    and *cache is zeros, a cache that every call refuses with ARG (also if it was one in use: its mem
-   is as it was). A new cache has no scratch. ARG: mem NULL (a malloc that failed), and what
+   is as it was). Rows are not: their pages are touched as rows come.
+   A new cache has no scratch. ARG: mem NULL (a malloc that failed), and what
    swa_cache_explain() tells, most often a causal layer without max_context, windows without
    n_windows (likewise shapes, types), an invalid window (sliding(0)), n_kv_heads left 0, n_heads
    that is no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a layer of more than
@@ -625,8 +628,8 @@ typedef struct swa_run {
 /* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run
    against every layer, and refuses all or none; rewinds; sets row. Once per step, from one thread,
    before layer 0; runs are copied. With reset, truncate, commit, fork, copy and load the only call
-   that changes what a cache contains. Once begun, the rows count: every layer has to store them.
-   Until then the next step of the same sequences is SWA_ERR_ORDER (others may go on).
+   that changes which positions a cache has. Once begun, the rows count: every layer has to store
+   them. Until then the next step of the same sequences is SWA_ERR_ORDER (others may go on).
    * A step that died halfway is begun again at its own pos, with any n, or taken back by truncate.
      Both are exact as long as no layer has been called to store; then exact or SWA_ERR_LOST, since
      a chunk of more than max_rollback tokens has overwritten rows that were there.
@@ -634,9 +637,9 @@ typedef struct swa_run {
      attend returns its status. Where a layer still lacks rows of such a chunk only swa_cache_reset,
      or a rewind to the start, helps (truncate to within it is accepted, and mends nothing). So call
      the layers that swa_cache_unstored() names before any other begin.
-   * One step at a time per cache: ORDER, too, if none of its layers was called and none of its
-     sequences is in this one, as where each sequence of a batch is begun by itself; begin them
-     together, or again.
+   * One step at a time per cache. ORDER, too, where the step before had no layer called and none of
+     its sequences is in this one: a batch that is begun in pieces. Begin all of its runs by one
+     call (the same begin once more drops the step before).
    * Reset, truncate, commit and load of a sequence of the step, and fork and copy into one, end it
      for all of its sequences (attend: ORDER), which are begun again as above.
    Cost: a few comparisons per run and layer; no row is touched. */
@@ -646,8 +649,8 @@ SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs
    begin left in it. After a begin that was refused because a batch was begun in pieces it still
    says so, although that begin, called once more, would succeed and drop the others' step. */
 SWA_API const char *swa_step_explain(const swa_cache *cache, const swa_run *run);
-/* Begins n tokens of one sequence from its end on. To go back, or to drop a tree:
-   swa_cache_truncate first; to start a new text: swa_cache_reset(cache, seq, 0, 0). */
+/* Begins n tokens of one sequence from its end on, which pos has to be (else ORDER). To go back, or
+   to drop a tree: swa_cache_truncate first; to start a new text: swa_cache_reset(cache, seq, 0, 0). */
 SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
 /* packed rows of the step; 0 = none is begun */
 SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
@@ -716,7 +719,8 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 
 /* ---- attention ---- */
 
-/* Strides in floats, not bytes, each by itself: token 0 = heads*dim, head 0 = dim. For
+/* p is aligned as floats are. Strides in floats, not bytes, each by itself: token 0 = heads*dim,
+   head 0 = dim. For
    [head][n][dim] set both (none: decode is right, chunks are not); a fused [n][q | k | v] has one
    token stride, to be set in q, k and v each. ARG: rows of one array that overlap; a head stride
    with which tokens cannot be packed as token 0 says; and, of two tokens and more (of one: under
@@ -796,9 +800,9 @@ typedef struct swa_attn {
     swa_mode mode;          /* what is done; decides which of these and the following are read    */
     swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the
                                     window (StreamingLLM: at min(pos, n_sink+W-1)); each NULL = as
-                                    for the others (both, under audit: ARG once one is n_sink
-                                    further; if sinks keep their places give q again). Where the
-                                    window pins none: ARG                                         */
+                                    for the others (both, under audit: ARG from position n_sink+W
+                                    on; if sinks keep their places give q again). Where the window
+                                    pins none: ARG                                                */
     swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are
                                the same. Otherwise out, lse and stat overlap neither each other
                                nor any input (nor lists, nor segments): ARG where they begin at
@@ -816,7 +820,8 @@ typedef struct swa_attn {
     float   softcap;        /* s = cap*tanh(s/cap) of s = scale*q.k, before bias and mask
                                (Gemma 2); 0 = off; else from 1e-37 to 1e38                        */
     const float *sink_logits;    /* [n_heads], this layer's: exp(logit) is added to the sum of
-                                    exp(score) (gpt-oss); scale and softcap do not apply to it.
+                                    exp(score) (gpt-oss, whose files have them in bf16: widen);
+                                    scale and softcap do not apply to it.
                                     -inf is no sink (0 is one, of weight 1), NaN or above
                                     1e38 ARG; NULL = none. Not looked at with stat: swa_merge
                                     takes them                                                    */
@@ -958,14 +963,16 @@ typedef struct swa_rows {
                                          own position no segment holds (pos or n is off, or its row
                                          is not there yet; not asked with stat, as of parts for
                                          swa_merge; cross-attention does without audit), a segment
-                                         behind all that queries see (pos is off), V where K is, no
-                                         window, and of swa_cache_desc's what is a call's (not
-                                         strides in bytes). 2: as there (an empty list not with
-                                         stat), and positions that a query sees between two segments
-                                         (a page left out; evicted keys do without), pinned sinks
-                                         that no segment holds (not with stat), rows behind all that
-                                         queries see (pos is off, or n: a prompt in blocks over K and
-                                         V of all of it does without)                             */
+                                         behind all that queries see (pos is off), V where K is, K
+                                         where that of the segment before is, rows at odd addresses,
+                                         no window, and of swa_cache_desc's what is a call's (not
+                                         strides in bytes; of NaN those in q). 2: as there (an
+                                         empty list not with stat), and positions that a query
+                                         sees between two segments (a page left out; evicted keys
+                                         do without), pinned sinks that no segment holds (not with
+                                         stat), rows behind all that queries see (pos is off, or
+                                         n: a prompt in blocks over K and V of all of it does
+                                         without)                                                 */
 } swa_rows;
 /* Returns how many segments, sinks first, or -1; valid until the next phase 1, begin or change of
    the sequence (truncate, fork into it, ...). In a step: without its rows until the layer has
@@ -3472,7 +3479,8 @@ SWA__COLD static const char *swa__layer_fault(const swa_cache_desc *d, int i) {
     if (status == SWA_OK) return NULL;
     if (!swa__shape_resolve(&l.shape)) return swa__shape_fault(&s);
     if (status == SWA_ERR_UNSUPPORTED)
-        return "window with a prefix (a run has it) or keys to the right; or, SWA_NO_LATENTS, a tail";
+        return SWA__LATENTS ? "window with a prefix (a run has it) or keys to the right"
+                            : "window with a prefix or keys to the right, or a tail: SWA_NO_LATENTS";
     if (status == SWA_ERR_OVERFLOW) return "more slots or bytes than can be counted";
     return l.bounded ? "max_context, which full attention needs"
                      : "capacity is below W-1+max_rollback";
@@ -4613,7 +4621,7 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
     if (r->pos > swa__settled(s))
         return swa__no(SWA_ERR_ORDER, r->pos > s->end ? "pos is past swa_cache_end: was the last "
                                                         "step's n too small, none begun, or the "
-                                                        "cache made or reset anew?"
+                                                        "cache made, reset or truncated since?"
                                                       : "a tree waits for swa_cache_commit, and pos "
                                                         "is behind where it begins");
     if (r->pos > least)
@@ -16730,7 +16738,8 @@ static swa__verdict swa__past_check(const swa__cache *c, int layer, const swa_ru
         return swa__no(SWA_ERR_ORDER, "this layer, or its owner, has not stored this step's rows");
     if (stored > r->pos && swa__stores(a))
         return swa__no(SWA_ERR_ORDER,
-                       l->ring == layer ? "this layer has stored this step's rows already"
+                       l->ring == layer ? "this layer has stored this step's rows already: is it called "
+                                          "twice, or was no step begun since?"
                                         : "this layer reads another's rows: mode SWA_ATTEND_STORED");
     /* the law of a ring that is stored first: room for W-1 older rows and the step's own */
     if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1))
@@ -16763,7 +16772,8 @@ static swa__verdict swa__layer_check(const swa__cache *c, int layer, const swa_a
     int i;
 
     if (phase > 0 && swa__stores(a))
-        return swa__no(*ticket == c->step ? SWA_OK : SWA_ERR_ORDER, "no phase 0 in this step");
+        return swa__no(*ticket == c->step ? SWA_OK : SWA_ERR_ORDER, "phase 1: no phase 0 in this step, or "
+                                                                    "part 0 left it out");
     /* begin has checked the runs; since then the host may have truncated, reset or committed */
     for (i = 0; i < c->n_runs && v.status == SWA_OK; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
@@ -16869,9 +16879,17 @@ static int swa__lists_overlap(const swa_attn *a, int32_t n, int heads) {
         && head < token * (n - 1) + a->pick_n;
 }
 
+/* Whether numbers of that type lie across each other's places. */
+SWA__COLD static int swa__is_odd(const void *p, int type) {
+    return ((uintptr_t)p & (swa__type_size(type) - 1)) != 0;
+}
+
 /* Under audit: what is legal, and seldom meant. last: position of the last of n queries. */
 SWA__COLD static swa__verdict swa__audit_attn(const swa_shape *s, const swa_attn *a, int32_t n,
                                               int64_t last) {
+    if (swa__is_odd(a->q.p, SWA_F32) || swa__is_odd(a->k.p, SWA_F32) || swa__is_odd(a->v.p, SWA_F32)
+        || swa__is_odd(a->out.p, SWA_F32))
+        return swa__no(SWA_ERR_ARG, "q, k, v or out: not at a whole number of floats, under audit");
     if (a->scale > 2.0f)
         return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
     if (a->bias != NULL && (n == 1 || a->bias_token == 0) && !a->bias_by_distance
@@ -17517,6 +17535,7 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     const int64_t last = r->pos + r->n_tokens;
     /* ends of what is held without a gap, from the first query on and from position 0 on */
     int64_t own = r->pos, first = 0, end = INT64_MAX;
+    const swa_kv *before = NULL;
     swa__seen seen;
     int i;
 
@@ -17539,6 +17558,14 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
                                         "rows.pos set?");
         if (kv->k == kv->v && !s->v_in_k)
             return swa__no(SWA_ERR_ARG, "kv: v where k is, under audit: say v_in_k if V is a part of K");
+        if (before != NULL && kv->k == before->k && kv->layout_ == 0)
+            return swa__no(SWA_ERR_ARG, "kv: two segments with the same rows, under audit: is the page "
+                                        "table right?");
+        before = kv;
+        if (swa__is_odd(kv->k, (int)kv->k_type)
+            || (!s->v_in_k && swa__is_odd(kv->v, (int)kv->v_type)))
+            return swa__no(SWA_ERR_ARG, "kv: rows that do not begin at a whole number of their type, "
+                                        "under audit");
         /* a ring's sequence may begin far behind other rows */
         if (r->audit > 1 && a->pick == NULL && kv->pos > end && kv->pos > seen.lo && end < last
             && (kv->layout_ == 0 || end > seen.lo))
@@ -17552,7 +17579,8 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
                                         "set, and n the rows that are there?");
     }
     if (own < last && a->stat == NULL)
-        return swa__no(SWA_ERR_ARG, "pos or kv: no segment holds a query's own position, under audit");
+        return swa__no(SWA_ERR_ARG, "pos or kv: no segment holds a query's own position, under audit: is pos "
+                                    "or n off, or a page left out?");
     if (r->audit > 1 && first < swa__min64(r->window.n_sink, last) && a->stat == NULL)
         return swa__no(SWA_ERR_ARG, "kv: pinned sinks that no segment holds (audit 2)");
     if (SWA__LISTS && r->audit > 1 && a->pick != NULL

@@ -1531,7 +1531,8 @@ static swa_rows good_rows(swa_kv *kv) {
     swa_rows r;
     memset(kv, 0, 2 * sizeof *kv);
     memset(&r, 0, sizeof r);
-    kv[0].k = kv[0].v = kv[1].k = kv[1].v = w.x;
+    kv[0].k = kv[0].v = w.x;
+    kv[1].k = kv[1].v = w.x + 5 * HEADS * DIM;
     kv[0].n = 5;
     kv[1].n = 3;
     kv[1].pos = 5;
@@ -1858,6 +1859,8 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     case 45: r->window = swa_window_sinks(9, 2); kv[0].n = 3; kv[0].pos = 2; a->stat = stat; r->audit = 2; return 1;
     case 46: r->window = swa_window_sinks(9, 2); kv[0].n = 3; kv[0].pos = 2; return 1;      /* audit 1 */
     case 47: r->window = swa_window_sinks(9, 9); r->audit = 2; return 1;    /* more than there are yet */
+    case 48: kv[1].k = kv[0].k; return 0;                      /* one page twice */
+    case 49: kv[0].n = 0; kv[1].k = kv[0].k; return 1;
     default: return -1;
     }
     /* clang-format on */
@@ -1951,6 +1954,35 @@ static void misuse_rows_audit(void) {
                 REFUSE(swa_attention, (&r, &a), SWA_ERR_ARG);
             }
         }
+}
+/* Numbers that lie across each other's places, under audit: never read, so that sanitizers may look on. */
+static void misuse_odd_places(void) {
+    const void *odd = (const char *)w.x + 1;
+    swa_cache_desc d = w.desc;
+    swa_cache c;
+    d.audit = 1;
+    if (!t_cache_new(&c, &d, 1) || !CHECK_OK(swa_step_one(&c, 0, 0, 1))) return;
+    for (int i = 0; i < 7; i++) {
+        swa_kv kv[2];
+        swa_rows r = good_rows(kv);
+        swa_attn a = w.attn;
+        const char *why;
+        t_label("odd places, %d", i);
+        kv[0].v = kv[1].v = w.apart;
+        r.audit = 1;
+        a.k.p = w.apart;
+        a.v.p = w.apart + DIM;
+        if (i == 0 || i == 3) a.q.p = (const float *)odd;
+        if (i == 1) a.k.p = (const float *)odd;
+        if (i == 2) a.v.p = (const float *)odd;
+        if (i == 4) a.out.p = (float *)((char *)t_out + 2);
+        if (i == 5) kv[1].k = odd;
+        if (i == 6) kv[0].v_type = SWA_F16, kv[0].v = odd;
+        why = i < 3 ? swa_attend_explain(&c, 0, &a) : swa_attention_explain(&r, &a);
+        CHECK(why != NULL && strstr(why, "whole number") != NULL);
+        if (i < 3) REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+        else REFUSE(swa_attention, (&r, &a), SWA_ERR_ARG);
+    }
 }
 /* Where out is q, phase 1 finds in q what phase 0 has put out: here a NaN of the host's own V. */
 static void misuse_rows_in_place(void) {
@@ -3470,6 +3502,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_compute();
     misuse_rows();
     misuse_rows_in_place();
+    misuse_odd_places();
     misuse_rows_fused();
     misuse_rows_alike();
     misuse_segments();
