@@ -234,13 +234,13 @@ typedef enum {
    All but F32 cut what is too large, an infinity too. A NaN stays one in F32, Q8_32 and fp8; in the
    others it becomes a number, the lowest (audit refuses it before). fp8 goes to nearest
    even, keeps subnormals and has no scale: a host that scales K divides attn.scale by that, and one
-   that scales V divides out. Time by F16's (Granite
-   Rapids, one thread, head_dim 128); error beside exact K and V (relative L2, bench/outliers.c:
-   normal numbers, then 2 channels of K 20 times as large):
+   that scales V divides out. Time by F16's (one thread, head_dim 128; Granite Rapids and Zen 5, the
+   latter alone in prefill); error beside exact K and V (relative L2, bench/outliers.c: normal
+   numbers, then 2 channels of K 20 times as large):
                                        Q8      Q8_32    E4M3     E5M2
-     decode, W 4096, groups of 4       0.7     1.6      1.5      1.6         AVX2: 0.82, 1.4-1.7
-     prefill 8192, W 1024              1.0     1.1      1.2      1.2
-     ... W 4096, in chunks of 512      1.0     1.0      1.1      1.1
+     decode, W 4096, groups of 4       0.7     1.6-2.0  1.5-1.8  1.6-1.7     AVX2: 0.8-1.0, 1.4-2.2
+     prefill 8192, W 1024              1.0     1.1      1.1      1.1
+     ... W 4096, in chunks of 512      1.0     1.0      1.0      1.0
      error of K; of V                  1.1e-2  8.9e-3   4.3e-2   9.5e-2
                                        6.3e-3  5.3e-3   2.6e-2   5.3e-2
      ... with large channels, K        0.12    0.057    0.054    0.11        Q8 rotated by
