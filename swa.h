@@ -504,9 +504,9 @@ SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer);
 SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
 /* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: mem is untouched,
    and *cache is zeros, a cache that every call refuses with ARG (also if it was one in use: its mem
-   is as it was). Rows are not: their pages are touched as rows come.
-   A new cache has no scratch. ARG: mem NULL (a malloc that failed), and what
-   swa_cache_explain() tells, most often a causal layer without max_context, windows without
+   is as it was). A new cache has no scratch, and of mem its head alone is written: pages of rows
+   are touched as rows come. ARG: mem NULL (a malloc that failed), and what swa_cache_explain()
+   tells, most often a causal layer without max_context, windows without
    n_windows (likewise shapes, types), an invalid window (sliding(0)), n_kv_heads left 0, n_heads
    that is no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a layer of more than
    2^31-16 slots, its sinks included. */
@@ -1866,7 +1866,7 @@ static int swa__fetches_twice(void) {
 
 /* Whether decode over the caller's rows weaves heads, see swa__woven_run: on Intel (Skylake: 0.5 to
    0.6 of the time in f32, 0.8 to 0.95 in narrow types). Zen 5 takes 1.2 times as long in f32, 1.6
-   in narrow types. Others have not been measured, and read one head after the other as before. */
+   in narrow types. Others have not been measured, and read one head after the other. */
 static int swa__likes_weaving(void) {
 #if SWA__X86
     return SWA__EVERY_CPU || SWA__CPU_IS(intel);
