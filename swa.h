@@ -503,10 +503,10 @@ SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer);
    slots: heads of 8 take half as much again as their numbers. */
 SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
 /* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: mem is untouched,
-   and *cache is zeros, a cache that every call refuses with ARG (also if it was one in use: its mem
-   is as it was). A new cache has no scratch, and of mem its head alone is written: pages of rows
-   are touched as rows come. ARG: mem NULL (a malloc that failed), and what swa_cache_explain()
-   tells, most often a causal layer without max_context, windows without
+   and *cache is zeros, a cache that every call refuses with ARG (also if it was one in use: its
+   mem is as it was). A new cache has no scratch, and of mem its head alone is written: pages of
+   rows are touched as rows come. ARG: mem NULL (a malloc that failed), and what
+   swa_cache_explain() tells, most often a causal layer without max_context, windows without
    n_windows (likewise shapes, types), an invalid window (sliding(0)), n_kv_heads left 0, n_heads
    that is no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a layer of more than
    2^31-16 slots, its sinks included. */
@@ -720,14 +720,13 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 /* ---- attention ---- */
 
 /* p is aligned as floats are. Strides in floats, not bytes, each by itself: token 0 = heads*dim,
-   head 0 = dim. For
-   [head][n][dim] set both (none: decode is right, chunks are not); a fused [n][q | k | v] has one
-   token stride, to be set in q, k and v each. ARG: rows of one array that overlap; a head stride
-   with which tokens cannot be packed as token 0 says; and, of two tokens and more (of one: under
-   audit), rows that share numbers with another array's (a fused layout of which a place or a stride
-   is wrong), unless both arrays begin at one place, or are k, v and k_tail, or q and q_tail, of
-   the same strides, and share numbers of one token alone (of one head's rows: V may be a part of
-   K's row, and not run from one head into the next). */
+   head 0 = dim. For [head][n][dim] set both (none: decode is right, chunks are not); a fused
+   [n][q | k | v] has one token stride, to be set in q, k and v each. ARG: rows of one array that
+   overlap; a head stride with which tokens cannot be packed as token 0 says; and, of two tokens
+   and more (of one: under audit), rows that share numbers with another array's (a fused layout of
+   which a place or a stride is wrong), unless both arrays begin at one place, or are k, v and
+   k_tail, or q and q_tail, of the same strides, and share numbers of one token alone (of one
+   head's rows: V may be a part of K's row, and not run from one head into the next). */
 typedef struct swa_in { const float *p; int64_t token, head; } swa_in;
 typedef struct swa_out { float *p; int64_t token, head; } swa_out;
 typedef enum {
@@ -12403,16 +12402,18 @@ static void swa__q8_32_codes(const float *x, unsigned char *to, float *scale) {
 /* The staged types in plain C: numbers into bytes, up to 32 that have one scale. */
 SWA__NOINLINE void swa__staged_bytes(int type, const float *src, int n, unsigned char *to,
                                      float *scale) {
+    const int part = n < 32;
     float x[32];
-    unsigned char code[32];
+    unsigned char code[32], *out = part ? code : to;
 
-    if (n < 32) {
+    if (part) {
         memset(x, 0, sizeof x);
         memcpy(x, src, (size_t)n * sizeof *x);
+        src = x;
     }
-    if (type == SWA_Q8_32) swa__q8_32_codes(n < 32 ? x : src, n < 32 ? code : to, scale);
-    else swa__fp8_from_f32(type, n < 32 ? x : src, n < 32 ? code : to);
-    if (n < 32) memcpy(to, code, (size_t)n);
+    if (type == SWA_Q8_32) swa__q8_32_codes(src, out, scale);
+    else swa__fp8_from_f32(type, src, out);
+    if (part) memcpy(to, code, (size_t)n);
 }
 
 /* A new row as the ring will hold it: into bytes and back, so that both ways cannot differ. */
@@ -13524,7 +13525,7 @@ static int swa__by_fours(const swa__job *j) {
     const swa__geo *g = &j->geo;
     const int rows = j->rows % 8,
               eights = SWA__AVX512 && !SWA__SMALL && j->call->kr == swa__kernels_of(SWA_ISA_AVX512)
-                    && swa__tail_dims(g) == 0 && g->dvp % 32 == 0 && !g->dots
+                    && swa__tail_dims(g) == 0 && g->dvp % 32 == 0
                     && !SWA__IS_Q8(j->keys.round[SWA__K]);
 
     return swa__is_avx(j->call->kr) && j->few && j->heads == 1
@@ -16887,9 +16888,13 @@ SWA__COLD static int swa__is_odd(const void *p, int type) {
 /* Under audit: what is legal, and seldom meant. last: position of the last of n queries. */
 SWA__COLD static swa__verdict swa__audit_attn(const swa_shape *s, const swa_attn *a, int32_t n,
                                               int64_t last) {
-    if (swa__is_odd(a->q.p, SWA_F32) || swa__is_odd(a->k.p, SWA_F32) || swa__is_odd(a->v.p, SWA_F32)
-        || swa__is_odd(a->out.p, SWA_F32))
-        return swa__no(SWA_ERR_ARG, "q, k, v or out: not at a whole number of floats, under audit");
+    const void *arrays[14];
+    int i;
+
+    for (i = swa__arrays_of(s, a, arrays); i > 0; i--)
+        if (swa__is_odd(arrays[i - 1], SWA_F32))
+            return swa__no(SWA_ERR_ARG, "q, k, v, out or another array: not at a whole number of floats, "
+                                        "under audit");
     if (a->scale > 2.0f)
         return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
     if (a->bias != NULL && (n == 1 || a->bias_token == 0) && !a->bias_by_distance
@@ -17563,7 +17568,8 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
                                         "table right?");
         before = kv;
         if (swa__is_odd(kv->k, (int)kv->k_type)
-            || (!s->v_in_k && swa__is_odd(kv->v, (int)kv->v_type)))
+            || (!s->v_in_k && swa__is_odd(kv->v, (int)kv->v_type))
+            || (s->tail_dim > 0 && swa__is_odd(kv->tail, (int)kv->tail_type)))
             return swa__no(SWA_ERR_ARG, "kv: rows that do not begin at a whole number of their type, "
                                         "under audit");
         /* a ring's sequence may begin far behind other rows */

@@ -1962,7 +1962,7 @@ static void misuse_odd_places(void) {
     swa_cache c;
     d.audit = 1;
     if (!t_cache_new(&c, &d, 1) || !CHECK_OK(swa_step_one(&c, 0, 0, 1))) return;
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 9; i++) {
         swa_kv kv[2];
         swa_rows r = good_rows(kv);
         swa_attn a = w.attn;
@@ -1978,6 +1978,9 @@ static void misuse_odd_places(void) {
         if (i == 4) a.out.p = (float *)((char *)t_out + 2);
         if (i == 5) kv[1].k = odd;
         if (i == 6) kv[0].v_type = SWA_F16, kv[0].v = odd;
+        if (i == 7) a.lse = (float *)((char *)w.lse + 2);
+        r.shape.tail_dim = i == 8;
+        if (i == 8) a.scale = 0.5f, a.q_tail.p = w.apart + 32 * DIM, kv[0].tail = w.apart, kv[1].tail = odd;
         why = i < 3 ? swa_attend_explain(&c, 0, &a) : swa_attention_explain(&r, &a);
         CHECK(why != NULL && strstr(why, "whole number") != NULL);
         if (i < 3) REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
