@@ -40,6 +40,7 @@ static struct {
     float *q, *k, *v, *out, *lse; /* [ROWS][..] of the layer at hand */
     float alibi[HEADS], logits[HEADS], softcap;
     int modified; /* alibi and sink logits are on */
+    int audit;
     long steps, rows, dead, forks, loads, rewinds, lost, full, resets;
     long wrong;
     const char *name;
@@ -100,7 +101,8 @@ static void world_open(swa_type type, int isa, int64_t capacity) {
     d.max_rollback = ROLLBACK;
     d.capacity = capacity;
     d.isa = isa;
-    d.audit = one_in(2);
+    w.audit = one_in(2);
+    d.audit = w.audit;
     bytes = swa_cache_bytes(&d);
     room = swa_cache_scratch_bytes(&d, PARTS);
     w.mem = (unsigned char *)take(bytes + room);
@@ -367,10 +369,13 @@ static void model_copy(int dst, int src) {
     }
 }
 static void do_fork(int dst, int src) {
-    const sequence *s = &w.seq[src];
+    const sequence *s = &w.seq[src], *t = &w.seq[dst];
     int64_t to = one_in(2) ? -1 : s->end - below(s->end - s->start < 30 ? (int)(s->end - s->start) + 1 : 30);
+    int exchanged = w.audit && to == -1 && s->end == s->start && t->end > t->start; /* so audit takes it to be */
     swa_status status = swa_cache_fork(&w.cache, dst, src, to);
-    if (status == SWA_OK) {
+    if (exchanged) {
+        if (status != SWA_ERR_ARG) wrong("a fork that empties was taken", src, -1, to);
+    } else if (status == SWA_OK) {
         model_copy(dst, src);
         if (to >= 0) model_rewind(&w.seq[dst], to);
         w.forks++;
