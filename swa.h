@@ -17642,8 +17642,7 @@ SWA__COLD static int swa__rows_tangled(const swa__call *call) {
     swa__extent of_q, of[2], *end, *e;
     int i;
 
-    if (swa__extent_add(&of_q, q->p, q->token, q->head, s->n_heads, s->head_dim, SWA__OF_QUERIES) == &of_q)
-        return 0;
+    (void)swa__extent_add(&of_q, q->p, q->token, q->head, s->n_heads, s->head_dim, SWA__OF_QUERIES);
     swa__extent_reach(&of_q, call->rows->n_tokens);
     for (i = 0; i < call->n_kv; i++) {
         const swa_kv *kv = &call->kv[i];

@@ -2185,6 +2185,7 @@ static void misuse_merge(void) {
     REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, -1, NULL, w.out, w.lse), SWA_ERR_ARG);
     REFUSE(swa_merge, (outs, stats, 1, 1, 0, DIM, w.x, w.out, w.lse), SWA_ERR_ARG);
     REFUSE(swa_merge, (outs, stats, 1, 1, -1, DIM, w.x, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (NULL, NULL, 0, INT32_MAX, INT_MAX, 1, NULL, w.out, NULL), SWA_ERR_OVERFLOW);
     for (int d = 1; d <= 1 << 14 && sizeof(size_t) < 8; d <<= 14) /* 2^32 bytes each */
         REFUSE(swa_merge, (NULL, NULL, 0, 1 << (d == 1 ? 30 : 16), 1, d, NULL, w.out, NULL), SWA_ERR_OVERFLOW);
     REFUSE(swa_merge, (outs, stats, 1, 1, HEADS, DIM, NULL, w.out, w.out + 2 * DIM - 1), SWA_ERR_ARG);
