@@ -8275,7 +8275,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     const int row = rows == 1 && (d ^ turned) < g->dk ? d ^ turned : d;
     const int by = rows > 1 && turned ? nr : 0;
     float *even = of->o + (size_t)d * (size_t)nr + by, *odd = even + nr - 2 * by;
-    const swa__v_span *span;
+    const swa__v_span *span, *next;
     SWA__FN(operands) in;
     SWV acc[SWV_KEYS * SWV_VECTORS], x;
     int i, j;
@@ -8301,7 +8301,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             /* half a panel: the next tile's lines, which L2 has and nothing foresees. Zen 5 takes
                0.96 of the time of 16 heads in bf16, 0.99 in f32; whole ones the same as without */
             in.fetches = rows > 1 && nv < SWV_VECTORS ? 2 : 0;
-            in.fetch = (const char *)(span + 1 < of->span + of->spans ? span[1].v + (size_t)row * in.rs : in.a);
+            next = span + 1 < of->span + of->spans ? span + 1 : span;
+            in.fetch = (const char *)(next->v + (size_t)row * in.rs);
             in.line = 64;
             SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
         } else {
