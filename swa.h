@@ -132,20 +132,20 @@
    -fPIC exports all, but under -fvisibility=hidden; from other languages: examples/hosts/
    bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void)
    is no look, (void)! is; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 512 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 528 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 82, SWA_NO_MLA (the
    block alone) 61, SWA_NO_BF16 (the type, and products in it) 121, SWA_NO_LISTS (lists of keys,
-   trees) 39, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 21, SWA_NO_Q8 18, SWA_NO_MODS (softcap,
+   trees) 54, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 21, SWA_NO_Q8 18, SWA_NO_MODS (softcap,
    ALiBi, bias) 8, SWA_NO_STAGED (q8 by 32 numbers, fp8) 6, SWA_NO_BLOB (save, load) 4, SWA_NO_MASKS
-   3, SWA_NO_AVX512 183, SWA_NO_AVX2 95, SWA_NO_SIMD 290 (all vectors), and SWA_SMALL 114: fewer
+   3, SWA_NO_AVX512 192, SWA_NO_AVX2 101, SWA_NO_SIMD 305 (all vectors), and SWA_SMALL 127: fewer
    shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels
    of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times, decode in f32
    on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An engine of f32
    and f16 alone, without the block, index, lists, masks and blobs, takes 230 KB; without latents
    and modifications too 210 (152 without AVX-512, 177 with SWA_SMALL); SWA_STATIC, which drops
    every function that it does not call, takes about 20 off.
-   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (580 KB) on Intel's Granite
+   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (608 KB) on Intel's Granite
    Rapids of 2024, and 30 s on a shared core of 2017 (`make weight`). */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
@@ -846,13 +846,14 @@ typedef struct swa_attn {
        by a ring), or that no segment holds; with audit = 2 all but -1 are ARG. Cost follows the
        list, and the blocks of 256 positions that it touches (one key in each: 1.5 times as long as
        of neighbours), not the context; a key costs as in a dense call from 16 query heads to a KV
-       head on, with 8 to 1 of them 2.5 to 5 times that: keys in whole aligned tiles of 16 are read
-       in place, others are gathered, for which rows are faster (k_rows, or swa_attention's
-       segments). Heads that share a list gather it once; parts share it by tokens, KV heads and
-       then query heads, never by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those
-       add p.v of neighbours by position in one instruction, and a listed key seldom has its
-       neighbour. Only q.k could gain, a sixth of a call over 2048 latents. A cache in bf16 is fine:
-       its products are f32's, more exact */
+       head on. With 12 to 1 of them it is 1.4 to 3 times that in blocks of 16 and more (read where
+       they lie if they are aligned tiles of 16), and of single keys, a list to each KV head, 3 to
+       7: rows from anywhere come from memory at half the rate, and are gathered, for which rows are
+       faster (k_rows, or swa_attention's segments). Heads that share a list gather it once; parts
+       share it by tokens, KV heads and then query heads, never by keys. With compute SWA_BF16 or
+       SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by position in one instruction, and a
+       listed key seldom has its neighbour. Only q.k could gain, a sixth of a call over 2048
+       latents. A cache in bf16 is fine: its products are f32's, more exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
                                     and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
@@ -1354,7 +1355,8 @@ SWA_API swa_type    swa_compute_fastest(int isa);
                 panel_out. By Intel's tiles panel_turn: turn_exp with qk_quarter, turn_pv [11]
      rows       swa_attention: rows_begin checks; call_base, rows_scratch, call_phases. Few rows of
                 some KV heads at a time: woven_run, whose woven_step takes slices of each in turn
-     list, tree unit_listed, unit_tree gather keys (gather_block, gather_nodes); block_many
+     list, tree unit_listed, unit_tree gather keys (gather_block, gather_nodes); block_many, or
+                unit_few_list: few_list [10]
      MLA        swa_mla_forward: mla_ready; then mla_phase eight times: mla_products (kernel:
                 product), mla_norms, mla_rope, mla_attend: both phases above; a naive run with
                 expand_stage in place of stage                                             [13]
@@ -4917,6 +4919,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
                             nr = VECTORS*N rows. HALF_PANEL: panels of so many vectors, which are
                             16 rows, with HALF_KEYS, and HALF_DIMS of a list's p.v
      DIMS by VECTORS        the same of a list's p.v, which holds them twice
+     LISTED                 few rows of a list: vectors of dims in p.v, half of those of keys in q.k;
+                            where there is none (or no HALF_PANEL), lists go by panels
      FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k. Where it gains
                             something, FEW_F32 and INDEX: of keys of four rows in f32 (narrow
                             too where swa__key_streams is 2), of INDEX_ROWS of an index and in
@@ -5014,11 +5018,12 @@ typedef struct {
     /* the trees over them: so many times sum[0] += sum[1], and which then holds all of a block */
     int     sums, adds;
     unsigned char add[SWA_BLOCK][2], last[SWA__LIST_BLOCKS];
-    const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                      */
+    const void *v[SWA_BLOCK];            /* of each key; many rows: f32, dims v_across apart      */
+    unsigned char v_type[SWA_BLOCK];     /* few rows: of those, in whole tiles all alike          */
     int     ahead, n_ahead;              /* rows of the keys that follow, fetched on the way from
                                             number `ahead` on: ...                                */
     int     per_key, per_step;           /* ... so many lines a key of q.k, at most dk/16, or a
-                                            step of p.v                                           */
+                                            step of p.v; few rows: per_step in all                */
     swa__stretch next[2 * SWA_BLOCK];
     int     tree;                        /* 1: one block of a tree's keys, which no two rows need
                                             see alike. History, then from key number `nodes` on   */
@@ -5258,6 +5263,12 @@ typedef struct {
     void (*many_dots)(const swa__block *b, const swa__sight *n, int w, int k, int end,
                       const float *q, float *s);
 #endif
+#if SWA__LISTS
+    /* Keys of a list, few rows, folded into o [rows][dvp], m, l [16]; else as `few`. NULL = a list
+       goes by panels */
+    void (*few_list)(const swa__block *b, const swa__sight *n, int rows, const float *const q[2],
+                     float *s, const swa__total *to);
+#endif
 #if SWA__INDEX
     void (*index)(swa__block *b, const swa__sight *n, const swa__scores *x);
 #endif
@@ -5312,6 +5323,44 @@ SWA__NOINLINE void swa__list_fetch(swa__list *x) {
         x->ahead += next->lines <= 0;
     }
 }
+
+#if SWA__LISTS && (SWA__AVX2 || SWA__AVX512) && !SWA__SMALL
+/* Few rows fetch what a list's next keys take evenly, through all of q.k and p.v: memory that idles
+   meanwhile is waited for later, and a burst holds the buffers that loads want. per: 256ths of a
+   line with each step. */
+typedef struct { swa__stretch *next, *stop; const char *line; int left, per, due; } swa__pump;
+
+SWA__INLINE swa__pump swa__pump_open(swa__list *x, int per) {
+    swa__pump p;
+    p.next = x->next + x->ahead;
+    p.stop = x->next + x->n_ahead;
+    p.line = p.next < p.stop ? p.next->p : NULL;
+    p.left = p.next < p.stop ? p.next->lines : 0;
+    p.per = p.next < p.stop ? per : 0;
+    p.due = 0;
+    return p;
+}
+
+SWA__INLINE void swa__pump_step(swa__pump *p) {
+    for (p->due += p->per; p->due >= 256; p->due -= 256) {
+        SWA__PREFETCH(p->line);
+        p->line += 64;
+        if (--p->left > 0) continue;
+        if (++p->next == p->stop) p->per = p->due = 0;
+        else {
+            p->line = p->next->p;
+            p->left = p->next->lines;
+        }
+    }
+}
+
+SWA__INLINE void swa__pump_close(swa__list *x, const swa__pump *p) {
+    x->ahead = (int)(p->next - x->next);
+    if (p->next == p->stop) return;
+    p->next->p = p->line;
+    p->next->lines = p->left;
+}
+#endif
 
 #if SWA__LISTS
 /* Whether a list's blocks have so many keys that each goes through p.v as an ordinary block does:
@@ -5727,6 +5776,7 @@ static const float swa__sides[2][16] = {
                                  many_modify
                              many_exp or many_exp_bf16; of a list instead list, list_half
                              many_maxima; many_pv, or summed_pv
+       few_list              list_few_scores, or few_score_pieces; few_mask; list_half_p; list_few_pv
        product               product_many: product_rows, dots; product_one: product_row;
                              product_columns
        fold, finish, pack, round and the rest stand by themselves
@@ -7028,6 +7078,26 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_stream)(const swa__block *b, const int
 }
 #endif
 
+/* The bias of row i for a vector of keys from k on, and their distance: of a list each key has its
+   own. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(few_extra)(const swa__block *b, const swa__sight *n, int i, int k,
+                                             SWV key, SWV *distance) {
+    const swa__biases biases = swa__bias_of(b);
+    const swa__list *list = swa__list_of(b);
+    float bias[SWA__TILE];
+    int64_t at;
+    int x;
+
+    *distance = list != NULL ? SWV_LOAD(list->distance + k) : SWV_SUB(SWV_SET1(n->q[i]), key);
+    if (!b->g->bias) return SWV_SET1(0.0f);
+    if (list == NULL) SWA__FN(bias)(&biases, n, i, k, SWV_N, 1, bias);
+    for (x = 0; list != NULL && x < SWV_N; x++) {
+        at = list->column[k + x];
+        bias[x] = at >= 0 && at < biases.n ? n->bias[i][at] : 0.0f;
+    }
+    return SWV_LOAD(bias);
+}
+
 /* Row i's scores after modification and mask, written back; returns their maximum per lane. s2
    holds the scores with the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2],
    v[3]). Keys and a row's bounds are compared as floats, which hold 0 to 256 exactly. In the plain
@@ -7037,8 +7107,6 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
     const swa__geo *g = b->g;
     SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]),
         last = SWV_SET1(n->last[i]), zero = SWV_SET1(0.0f);
-    const swa__biases biases = swa__bias_of(b);
-    float bias[SWA__TILE];
     int x, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
 
     if (v[0] >= v[1] && !swa__has_mods(n) && b->present == NULL) {
@@ -7072,12 +7140,8 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
 
         if (!in_sinks && !in_window) continue;
         if (swa__has_mods(n)) {
-            distance = SWV_SUB(SWV_SET1(n->q[i]), key);
             slope = SWV_SET1(n->slope[i]);
-            if (g->bias) {
-                SWA__FN(bias)(&biases, n, i, k, SWV_N, 1, bias);
-                extra = SWV_LOAD(bias);
-            }
+            extra = SWA__FN(few_extra)(b, n, i, k, key, &distance);
         }
 
         if (in_sinks) {
@@ -8462,7 +8526,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_key)(int rows, int across, int nv, const
 SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x,
                                               const swa__pv *of, int d) {
     float *o = of->o + (size_t)d * (size_t)(nv * SWV_N);
-    const float *const *v = x->v + x->start[0];
+    const void *const *v = x->v + x->start[0];
     const float *s = of->p + x->start[0] * nv * SWV_N;
     SWV acc[SWV_KEYS * SWV_VECTORS], sum[SWV_KEYS * SWV_VECTORS], zero = SWV_SET1(0.0f);
     int i, k;
@@ -8470,17 +8534,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
     SWV_UNROLL for (i = 0; i < rows * nv; i++) sum[i] = of->more ? SWV_LOAD(o + i * SWV_N) : zero;
 
     for (k = 0; k < x->blocks; k++) {
-        const float *const *end = x->v + x->start[k + 1];
+        const void *const *end = x->v + x->start[k + 1];
 
         /* the block by itself, from zero, key after key; of a tree it may be empty */
         SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = zero;
         if (v < end) {
-            SWA__FN(list_key)(rows, across, nv, s, *v++, d, acc);
+            SWA__FN(list_key)(rows, across, nv, s, (const float *)*v++, d, acc);
             s += nv * SWV_N;
             SWV_STEPS for (; v < end; v++, s += nv * SWV_N) {
                 SWA__APART(v);
                 SWA__APART(s);
-                SWA__FN(list_key)(rows, across, nv, s, *v, d, acc);
+                SWA__FN(list_key)(rows, across, nv, s, (const float *)*v, d, acc);
             }
         }
 
@@ -8514,6 +8578,11 @@ SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const s
 #  pragma GCC optimize("no-tree-ch")
 #endif
 #define SWV_LIST(name, rows, nv) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name##_p)(const swa__block *b, float *s, \
+                                                const swa__total *to) { \
+    SWA__FN(list_exp)(nv, b, s); \
+    SWA__FN(list_folds)(nv, b->list, to->m, to->l); \
+} \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sight *n, float *s, \
                                             const swa__total *to) { \
     const int across = swa__v_across(b->g), dv = b->g->dv; \
@@ -8522,8 +8591,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     of.p = s; \
     of.o = to->o; \
     of.more = !n->first_block; \
-    SWA__FN(list_exp)(nv, b, s); \
-    SWA__FN(list_folds)(nv, b->list, to->m, to->l); \
+    SWA__FN(name##_p)(b, s, to); \
     if (swa__list_long(b)) return; \
     /* a constant, as in many_pv; what fills no step of dims goes by two, then one by one */ \
     if (across == SWA__TILE) d = SWA__FN(list_pv)(rows, SWA__TILE, nv, b, &of); \
@@ -8867,6 +8935,178 @@ static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, i
         for (r = 0; r < nr; r++)
             dst[(size_t)d * (size_t)nr + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
 }
+
+#if SWA__LISTS && defined(SWV_LISTED)
+/* ---- lists, few rows ---- */
+
+/* Scores are those of few rows, p is what half a panel makes of them, and p.v goes by rows again:
+
+       list_few_scores     s [16 rows][256 keys]; beside a tail few_score_pieces
+       few_mask            s, where sinks or modifications ask for it
+       pack                [256 keys][16 rows], where the sinks' scores were; idle rows: the last one
+       list_half_p         p, and the folds of its blocks
+       list_few_pv         o [rows][dvp], V of each key where it lies
+
+   Panels of 16 rows, of which 4 to 12 are anybody's, take 1.2 to 2.8 times as long. Integers are
+   multiplied as floats, which is as exact: where rows come from memory SWA_Q8's dot products took
+   1.04 to 1.15 of this time, in the caches 0.92. */
+
+/* Four rows of p.v, from number `row` on: p [256][16], o [4][dvp]; per: see swa__pump. */
+typedef struct {
+    swa__list *x;
+    const float *p;
+    float *o;
+    int row, more, dvp, per;
+} SWA__FN(list_rows);
+
+/* One key's share, V at `at`. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_few_key)(int type, const char *at, size_t apart,
+                                                 const float *p, SWV *acc) {
+    enum { NW = SWV_LISTED };
+    SWV y[NW];
+    int i, j;
+
+    SWV_UNROLL for (j = 0; j < NW; j++) y[j] = SWA__FN(load)(type, at + (size_t)j * apart);
+    SWV_UNROLL for (i = 0; i < 4; i++)
+        SWV_UNROLL for (j = 0; j < NW; j++)
+            acc[i * NW + j] = SWV_FMA(SWV_SET1(p[i]), y[j], acc[i * NW + j]);
+}
+
+/* SWV_LISTED vectors of dims from d on; one that is missing is the first again. As list_dims, block
+   after block, but a lane is a dim. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_few_dims)(const SWA__FN(list_rows) *of, int d) {
+    enum { NW = SWV_LISTED };
+    swa__list *x = of->x;
+    const int type = x->v_type[0], apart = d + NW * SWV_N <= of->dvp ? SWV_N : 0;
+    const size_t es = SWA__FN(size)(type);
+    const void *const *v = x->v;
+    const float *p = of->p;
+    swa__pump pump = swa__pump_open(x, of->per);
+    float *o = of->o + d;
+    SWV acc[4 * NW], sum[4 * NW];
+    int i, j, k;
+
+    SWV_UNROLL for (i = 0; i < 4; i++)
+        SWV_UNROLL for (j = 0; j < NW; j++)
+            sum[i * NW + j] = of->more ? SWV_LOAD(o + i * of->dvp + j * apart) : SWV_SET1(0.0f);
+
+    for (k = 0; k < x->blocks; k++) {
+        const void *const *end = x->v + x->start[k + 1];
+        const float *a = x->fold[k][0] + of->row, *c = x->fold[k][1] + of->row;
+
+        SWV_UNROLL for (i = 0; i < 4 * NW; i++) acc[i] = SWV_SET1(0.0f);
+        SWV_BY_FLOATS(T, type, for (; v < end; v++, p += SWA__FEW) {
+            swa__pump_step(&pump);
+            SWA__FN(list_few_key)(T, (const char *)*v + (size_t)d * es, (size_t)apart * es, p, acc);
+        });
+
+        if (!x->same[k])
+            SWV_UNROLL for (i = 0; i < 4 * NW; i++)
+                sum[i] = SWV_MUL(sum[i], SWV_SET1(a[i / NW]));
+        SWV_UNROLL for (i = 0; i < 4 * NW; i++)
+            sum[i] = SWV_FMA(acc[i], SWV_SET1(c[i / NW]), sum[i]);
+    }
+
+    SWV_UNROLL for (i = 0; i < 4; i++)
+        SWV_UNROLL for (j = 0; j < NW; j++)
+            SWV_STORE(o + i * of->dvp + j * apart, sum[i * NW + j]);
+    swa__pump_close(x, &pump);
+}
+
+SWA__NOINLINE SWV_TARGET void SWA__FN(list_few_pv)(const SWA__FN(list_rows) *of) {
+    int d;
+    for (d = 0; d < of->dvp; d += SWV_LISTED * SWV_N) SWA__FN(list_few_dims)(of, d);
+}
+
+/* q.k of four rows with the vectors of keys [v, end), of one type; those that are missing are the
+   last one again. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_few_qk)(int type, const swa__block *b, int v, int end,
+                                                const float *q, swa__pump *pump, float *s) {
+    enum { PER = SWA__TILE / SWV_N, NW = 2 * SWV_LISTED };
+    const size_t es = SWA__FN(size)(type);
+    const float *const stop = q + 4 * b->g->dk;
+    const char *at[NW];
+    SWV acc[4 * NW], x[NW], one;
+    int i, j;
+
+    SWV_UNROLL for (j = 0; j < NW; j++) {
+        const int w = swa__min(v + j, end - 1);
+        at[j] = (const char *)b->tile[w / PER].k + (size_t)(w % PER * SWV_N) * es;
+        SWV_UNROLL for (i = 0; i < 4; i++) acc[i * NW + j] = SWV_SET1(0.0f);
+    }
+    SWV_BY_TYPE(type, for (; q != stop; q += 4) {
+        swa__pump_step(pump);
+        SWV_UNROLL for (j = 0; j < NW; j++) {
+            x[j] = SWA__FN(load)(T, at[j]);
+            at[j] += SWA__TILE * SWA__FN(size)(T);
+        }
+        SWV_UNROLL for (i = 0; i < 4; i++) {
+            one = SWV_SET1(q[i]);
+            SWV_UNROLL for (j = 0; j < NW; j++)
+                acc[i * NW + j] = SWV_FMA(one, x[j], acc[i * NW + j]);
+        }
+    });
+    SWV_UNROLL for (j = 0; j < NW; j++) {
+        const int w = swa__min(v + j, end - 1);
+        const float *scale = b->tile[w / PER].k_scale;
+        one = scale != NULL ? SWV_LOAD(scale + w % PER * SWV_N) : SWV_SET1(1.0f);
+        SWV_UNROLL for (i = 0; i < 4; i++)
+            SWV_STORE(s + i * SWA_BLOCK + w * SWV_N, SWV_MUL(acc[i * NW + j], one));
+    }
+}
+
+SWA__NOINLINE SWV_TARGET void SWA__FN(list_few_scores)(const swa__block *b, const float *q,
+                                                       float *s, const int v[2], int per) {
+    enum { PER = SWA__TILE / SWV_N };
+    swa__pump pump = swa__pump_open(b->list, per);
+    int at, next;
+
+    for (at = v[0]; at < v[1]; at = next) {
+        const int type = b->tile[at / PER].k_type, end = swa__min(v[1], at + 2 * SWV_LISTED);
+        for (next = at + PER; next < end && b->tile[next / PER].k_type == type;) next += PER;
+        SWA__FN(list_few_qk)(type, b, at, next, q, &pump, s);
+    }
+    swa__pump_close(b->list, &pump);
+}
+
+static SWV_TARGET void SWA__FN(few_list)(const swa__block *b, const swa__sight *n, int rows,
+                                         const float *const q[2], float *s, const swa__total *to) {
+    enum { KEYS = 2 * SWV_LISTED * SWV_N, DIMS = SWV_LISTED * SWV_N };
+    const swa__geo *g = b->g;
+    const int row[2] = { 0, (rows + 3) / 4 * 4 }, own = swa__tail_dims(g) == 0,
+              keys = b->list->n;
+    /* steps of q.k are dims of so many keys, those of p.v keys of so many dims */
+    const int64_t steps = (own ? (int64_t)((keys + KEYS - 1) / KEYS) * g->dk : 0)
+                        + (int64_t)keys * ((g->dvp + DIMS - 1) / DIMS);
+    SWA__FN(list_rows) of;
+    const void *src[SWA__FEW];
+    float *p = s + SWA__FEW * SWA_BLOCK;
+    int v[4], i;
+
+    of.x = b->list;
+    of.more = !n->first_block;
+    of.dvp = g->dvp;
+    of.per = (int)((int64_t)b->list->per_step * 256 / (steps * (row[1] / 4))) + 1;
+
+    SWA__FN(few_vectors)(n, v);
+    SWA__FN(few_score_pieces)(row, 4, b, q[0], p, v[0], v[1]);
+    for (i = 0; i < rows && own; i += 4)
+        SWA__FN(list_few_scores)(b, q[1] + i * g->dk, s + i * SWA_BLOCK, v + 2, of.per);
+    if (!own) SWA__FN(few_score_pieces)(row, 4, b, q[1], s, v[2], v[3]);
+    for (i = 0; i < rows && (v[0] < v[1] || swa__has_mods(n) || n->q_scale[1] != NULL); i++)
+        (void)SWA__FN(few_mask)(b, n, i, s + i * SWA_BLOCK, p + i * SWA_BLOCK, v);
+
+    for (i = 0; i < SWA__FEW; i++) src[i] = s + swa__min(i, rows - 1) * SWA_BLOCK;
+    SWA__FN(pack)(src, SWA_F32, SWA__FEW, keys, 1.0f, p);
+    SWA__FN(list_half_p)(b, p, to);
+    for (of.row = 0; of.row < rows; of.row += 4) {
+        of.p = p + of.row;
+        of.o = to->o + of.row * g->dvp;
+        SWA__FN(list_few_pv)(&of);
+    }
+    SWV_LEAVE();
+}
+#endif
 
 #ifdef SWV_ZIP
 /* The R rows of few rows' step become [dims][R], times mul, by whole vectors: returns the first dim
@@ -9781,6 +10021,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_LOOPS
 #undef SWV_LONE
 #undef SWV_TARGET
+#undef SWV_LISTED
 #undef SWV_HALF_PANEL
 #undef SWV_HALF_KEYS
 #undef SWV_HALF_DIMS
@@ -10701,6 +10942,7 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 /* p where the mask is all ones; 0, without a register for it, elsewhere */
 #define SWV_FROM(x, lo, p)      _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), (p))
 #if !SWA__SMALL
+#  define SWV_LISTED            1
 #  define SWV_HALF_PANEL        2
 #  define SWV_HALF_KEYS         4
 #  define SWV_HALF_DIMS         3
@@ -11087,6 +11329,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
                             _mm512_set1_epi32(0x7f800000))
 #endif
 #if !SWA__SMALL
+#  define SWV_LISTED            2
 #  define SWV_HALF_PANEL        1
 #  define SWV_HALF_KEYS         16
 #  define SWV_HALF_DIMS         8
@@ -11826,7 +12069,8 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
       { swa__many_##isa, half_sums } }, \
     swa__fold_##isa, swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, step, \
     swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
-    SWA__BF16_KERNELS(isa) SWA__TO_ROWS(isa) SWA__DOTS_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
+    SWA__BF16_KERNELS(isa) SWA__TO_ROWS(isa) SWA__DOTS_##isa SWA__LIST_##isa SWA__INDEX_KERNEL(isa) \
+    SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
 #else
@@ -11863,6 +12107,21 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #  define SWA__DOTS_avx512      , swa__to_dots_avx512, swa__many_dots_avx512
 #else
 #  define SWA__DOTS_avx512      SWA__NO_DOTS
+#endif
+#if SWA__LISTS
+#  define SWA__NO_LIST          , NULL
+#else
+#  define SWA__NO_LIST
+#endif
+#define SWA__LIST_scalar        SWA__NO_LIST
+#define SWA__LIST_simd128       SWA__NO_LIST
+#define SWA__LIST_neon          SWA__NO_LIST
+#if SWA__LISTS && !SWA__SMALL
+#  define SWA__LIST_avx2        , swa__few_list_avx2
+#  define SWA__LIST_avx512      , swa__few_list_avx512
+#else
+#  define SWA__LIST_avx2        SWA__NO_LIST
+#  define SWA__LIST_avx512      SWA__NO_LIST
 #endif
 #if SWA__MLA
 #  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
@@ -11936,6 +12195,15 @@ static int swa__likes_streams(const swa__kernels *kr) {
 static int swa__has_pairs(const swa__kernels *kr) {
 #if SWA__AVX512_DOT
     return kr->many[SWA__PAIRS][0] != NULL && swa__likes_pairs();
+#else
+    (void)kr;
+    return 0;
+#endif
+}
+
+static int swa__lists_few(const swa__kernels *kr) {
+#if SWA__LISTS
+    return kr->few_list != NULL;
 #else
     (void)kr;
     return 0;
@@ -12250,6 +12518,8 @@ static size_t swa__partial_bytes(const swa_shape *s) {
 typedef struct {
     float *x[SWA__OPERANDS], *scale[SWA__OPERANDS], *row;
     int dvp, bare;                       /* bare: it holds no key yet                             */
+    const void **v;                      /* few rows of a list: where V of each key lies, and ... */
+    unsigned char *v_type;               /* ... of what type; NULL: V is made, as rows            */
     int tiles, made;                     /* whole tiles of rows are made for Intel's tiles at
                                             once; bit i: operand i has been                       */
 } swa__spot;
@@ -12279,6 +12549,8 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] = room->scale + i * SWA_BLOCK + first;
     to->row = room->row;
     to->bare = 1;
+    to->v = NULL;
+    to->v_type = NULL;
     /* V in K is made of the same numbers, by another rule for tiny ones. What is stored comes by
        the call's keys, which have no form */
     to->tiles = SWA__AMX && keys->form == SWA__TILE_AMX && !s->v_in_k;
@@ -12326,7 +12598,8 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
     const swa__operand *x = &src->x[which];
     const int bytes = x->dim * (int)x->size;
 
-    if (keys->as_f32) {
+    /* (rows that are stored are of no segment) */
+    if (keys->as_f32 || src->end == src->pos) {
         if (x->row > 4 * (int64_t)x->dim) swa__rows_ahead(p, rows, x->row, bytes, 64);
         return;
     }
@@ -13428,16 +13701,23 @@ static int swa__rounds(const swa__call *call, int rows) {
     return g->dk % 4 == 0 && swa__tail_dims(g) == 0;
 }
 
+/* Rows that a unit's kernel has at once, of few: with a list those of one token. */
+static int swa__rows_together(const swa__job *j) {
+    return swa__listed(j->call) ? j->call->group : j->rows;
+}
+
 /* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
    on rounded numbers: rounded in registers, or by the instruction for pairs where dims fill its
    kernel, else pair by pair in f32. What has no such kernel is many rows, however few they are: V
-   in K, whose dims lie 16 apart in a tile where lanes are dims; keys that were gathered; the order
-   of tiles, unless rounded. */
+   in K, whose dims lie 16 apart in a tile where lanes are dims; a tree's keys, and a list's where
+   swa__lists_few has none; the order of tiles, unless rounded. */
 static void swa__job_kernel(const swa__call *call, swa__job *j) {
-    const int gathered = swa__listed(call) || j->parents != NULL;
+    const int listed = swa__listed(call), tree = j->parents != NULL;
 
     j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !gathered;
+    j->few = swa__rows_together(j) < SWA__FEW && !j->geo.v_in_k && !tree
+          && (!listed || swa__lists_few(call->kr));
+    j->geo.long_lists &= !j->few;
     j->geo.rounds = j->few && swa__rounds(call, j->rows);
     j->few = j->few && (j->geo.rounds || j->geo.form < SWA__TILE_SINGLES);
     if (j->geo.rounds && j->geo.form > SWA__TILE_SINGLES) j->geo.form = SWA__TILE_SINGLES;
@@ -13454,7 +13734,8 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
     /* read as few rows by pairs are */
     if (j->geo.rounds) j->keys.form = SWA__PAIRS;
     /* few rows take int8 as it lies in the ring */
-    j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
+    j->keys.dots =
+        j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !listed && !tree;
 }
 
 /* How many KV heads share a unit: rows and tiles of all of them are one block. A few keys are less
@@ -13467,7 +13748,7 @@ static int swa__job_heads(const swa__job *j) {
     int from, tiles, heads;
 
     if (!j->few || j->all.n != 1 || s->n_kv_heads == 1 || swa__form_of(&j->geo) != SWA__PLAIN
-        || swa__expands(j->call))
+        || swa__expands(j->call) || swa__listed(j->call))
         return 1;
     pos = swa__block_from(&j->keys, &j->all, 0) * SWA_BLOCK;
     swa__window_of(j, 0, &lo, &none);
@@ -13503,7 +13784,7 @@ static int swa__job_woven(const swa__job *j) {
 
     if (!swa__likes_weaving() || j->call->rows == NULL || j->call->a.compute == SWA_Q8
         || swa__form_of(&j->geo) != SWA__PLAIN || !j->few || j->heads > 1 || j->all.n == 0
-        || swa__expands(j->call))
+        || swa__expands(j->call) || swa__listed(j->call))
         return 1;
     /* an empty segment says nothing, and has not been checked */
     for (i = j->keys.n_kv - 1; i >= 0; i--) {
@@ -13535,11 +13816,12 @@ static int swa__job_woven(const swa__job *j) {
    1.05 to 1.13 there, by fours and then one or two they do not. */
 static int swa__by_fours(const swa__job *j) {
     const swa__geo *g = &j->geo;
-    const int rows = j->rows % 8,
+    const int rows = swa__rows_together(j) % 8,
               eights = SWA__AVX512 && !SWA__SMALL && j->call->kr == swa__kernels_of(SWA_ISA_AVX512)
                     && swa__tail_dims(g) == 0 && g->dvp % 32 == 0
                     && !SWA__IS_Q8(j->keys.round[SWA__K]);
 
+    if (swa__listed(j->call)) return j->few;
     return swa__is_avx(j->call->kr) && j->few && j->heads == 1
         && (rows % 4 == 3 || (rows > 4 && eights));
 }
@@ -14230,6 +14512,22 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     if (!x->tiled && which != SWA__V) swa__rows_in(keys, src, which, at, a, b, to);
 }
 
+/* V of keys [a, b) of a gathered tile, for few rows: read where a segment has it, if that is whole
+   rows of floats, as the ring will hold them; else made, in f32. */
+static void swa__picked_values(const swa__keys *keys, const swa__source *src, const int64_t *row,
+                               int a, int b, swa__spot *to) {
+    const swa__operand *x = &src->x[SWA__V];
+    const int lies = x->type <= SWA_BF16
+                  && (src->ring || (keys->round[SWA__V] == SWA_F32 && x->dim == to->dvp));
+
+    if (!lies) swa__picked_in(keys, src, SWA__V, row, a, b, to);
+    for (; a < b; a++) {
+        if (lies) to->scale[SWA__V][a] = 1.0f;
+        to->v[a] = lies ? (const void *)(x->p + row[a] * x->row) : to->x[SWA__V] + a * to->dvp;
+        to->v_type[a] = (unsigned char)(lies ? x->type : SWA_F32);
+    }
+}
+
 /* The tile whose keys have come together. Places that are left hold the last one again: its scores
    will be hidden, its V is finite, and rows of a whole tile are transposed at once. */
 static void swa__picked_tile(swa__cursor *in, swa__picked *k, swa__spot *to, swa__tile *t) {
@@ -14250,7 +14548,9 @@ static void swa__picked_tile(swa__cursor *in, swa__picked *k, swa__spot *to, swa
         for (x = 0; x < SWA__OPERANDS; x++) {
             if (src->x[x].dim == 0) continue;
             scaled |= swa__is_scaled(in->keys, src, x);
-            swa__picked_in(in->keys, src, x, k->row, a, b, to);
+            if (x == SWA__V && to->v != NULL)
+                swa__picked_values(in->keys, src, k->row, a, b, to);
+            else swa__picked_in(in->keys, src, x, k->row, a, b, to);
         }
     }
     swa__tile_finish(in->keys, 0, scaled, to, t);
@@ -14272,7 +14572,7 @@ static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__
     l->mods = swa__modifies(j, j->geo.bias);
     /* all see all keys: bounds are read only where there are sinks, or scores are modified.
        Distances stand in the list, whatever q is */
-    for (i = 0; i < SWA__PANEL && (x->sinks > 0 || l->mods); i++) {
+    for (i = 0; i < SWA__PANEL && (x->sinks > 0 || l->mods || j->few); i++) {
         row = u->r0 + r + (i < n ? i : n - 1);
         l->first[i] = l->sink[i] = (float)x->sinks;
         l->last[i] = (float)x->keys;
@@ -14895,6 +15195,7 @@ static int swa__unit_streams(const swa__job *j, const swa__unit *u) {
     const swa__source *ring = j->keys.base[1];
     const int type = u->n == 1 ? SWA_BF16 : SWA_F32, dvp = j->geo.dvp;
     if (!j->few || u->n == 3 || u->n > 4 || dvp % 64 != 0 || (u->n < 4 && dvp > 128)) return 0;
+    if (swa__listed(j->call)) return 0;
     if (ring == NULL || swa__form_of(&j->geo) != SWA__PLAIN || j->geo.dt != 0) return 0;
     return (int)ring->x[SWA__K].type <= type && (int)ring->x[SWA__V].type <= type
         && swa__likes_streams(j->call->kr) && swa__unit_cold(j);
@@ -14904,14 +15205,16 @@ static int swa__unit_streams(const swa__job *j, const swa__unit *u) {
 static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             swa__block *b) {
     const swa__call *call = j->call;
+    const int nr = call->kr->nr;
+    int rows = u->n * u->heads;
 
     swa__block_begin(j, b);
     b->stream = swa__unit_streams(j, u);
     b->again = swa__fetches_twice() && swa__unit_cold(j) ? 2 * SWA__TILE : 0;
     if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n, 0);
-    /* whole panels: the kernel folds their idle places too */
-    swa__rows_clear(j->few ? u->n * u->heads : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
-                    w->l);
+    /* whole panels: the kernel folds their idle places too, and so does a list's */
+    if (!j->few || swa__listed(call)) rows = (rows + nr - 1) / nr * nr;
+    swa__rows_clear(rows, w->m, w->l);
 }
 
 /* The results of rows that are not out yet go out. */
@@ -14946,6 +15249,7 @@ typedef struct {
     swa__block b;
     int64_t q;                           /* the query's position                                  */
     int first;                           /* nothing has fetched these keys yet                    */
+    int few;                             /* few rows will read them                               */
     int far;                             /* their distances and columns will be asked for         */
 } swa__gather;
 
@@ -14961,6 +15265,7 @@ static void swa__gather_begin(const swa__job *j, const swa__unit *u, const swa__
     list->n_ahead = list->per_key = list->per_step = 0;
     x->in = swa__cursor_at(&j->keys, u->h);
     x->first = 1;
+    x->few = j->few;
     x->far = tree || swa__modifies(j, j->geo.bias);
     swa__gather_clear(x);
 }
@@ -15003,6 +15308,10 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     swa__spot_of(keys, room, t, &to);
     /* keys come one by one: none may widen a whole tile of slots over the others */
     to.bare = 0;
+    if (x->few) {
+        to.v = x->b.list->v + t * SWA__TILE;
+        to.v_type = x->b.list->v_type + t * SWA__TILE;
+    }
     swa__picked_tile(&x->in, &x->tile, &to, tile);
     SWA__ROLLED for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_none(x);
     x->tile.n = 0;
@@ -15013,7 +15322,7 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
    swa__fetches_near. Returns how many keys that are. */
 static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t) {
     swa__list *list = x->b.list;
-    const int s = swa__find(x->in.keys, pos), tiles = x->b.g->near > 0;
+    const int s = swa__find(x->in.keys, pos), tiles = x->few || x->b.g->near > 0;
     const swa__source *src;
     int64_t row;
     int i;
@@ -15060,6 +15369,10 @@ static void swa__gather_pace(swa__gather *x, int64_t lines, int tiles) {
     const int64_t steps =
         swa__list_long(&x->b) ? list->blocks * (int64_t)(g->dv / 16) : g->dv / 8;
 
+    if (x->few) {                        /* which takes all, evenly                               */
+        list->per_step = (int)lines;
+        return;
+    }
     if (g->near > 0) {
         list->per_key = (int)swa__min64(lines / list->keys + 1, g->dk / SWA__TILE);
         lines -= (int64_t)list->per_key * list->keys;
@@ -15171,6 +15484,8 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
     const swa__source *src = swa__seek(&x->in, segment);
     swa__tile *tile;
     swa__spot to;
+    const void *at;
+    int i;
 
     if (!src->x[SWA__K].tiled || src->pos > pos || src->end < pos + SWA__TILE) return 0;
     swa__gather_tile(x, room);
@@ -15178,6 +15493,11 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
     swa__spot_of(x->in.keys, room, x->b.list->n / SWA__TILE, &to);
     src = swa__seek(&x->in, segment);
     swa__tile_slots(x->in.keys, src, src->first + (pos - src->pos), 0, SWA__TILE, &to, tile);
+    for (i = x->b.list->n, at = tile->v; x->few && i < x->b.list->n + SWA__TILE; i++) {
+        x->b.list->v[i] = at;
+        x->b.list->v_type[i] = (unsigned char)tile->v_type;
+        at = (const char *)at + tile->v_token * (int64_t)swa__type_size(tile->v_type);
+    }
     return 1;
 }
 
@@ -15242,6 +15562,30 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
     list->start[list->blocks] = list->n;
 }
 
+/* Few rows read V in one type of floats: in f32, where types meet, and of q8. And what few_qk
+   fetches, beside a tail, as the tiles' V is what it reads. */
+static void swa__gather_values(const swa__job *j, const swa__scratch *w, swa__gather *x) {
+    swa__list *list = x->b.list;
+    int k, alike = 1;
+
+    for (k = 0; k < list->n; k++)
+        alike &= list->v_type[k] == list->v_type[0] && !SWA__IS_Q8(list->v_type[k]);
+    for (k = 0; k < list->n && !alike; k++) {
+        float *to = w->room.v + (size_t)k * (size_t)j->geo.dvp;
+        if (list->v_type[k] == SWA_F32) continue;
+        j->call->kr->widen(list->v_type[k], list->v[k], to, (size_t)j->geo.dvp);
+        list->v[k] = to;
+        list->v_type[k] = SWA_F32;
+    }
+    for (k = 0; k < list->n / SWA__TILE; k++) {
+        swa__tile *t = &x->b.tile[k];
+        t->v = t->k;
+        t->v_type = t->k_type;
+        t->v_token = j->geo.dvp;
+    }
+    x->b.t0 = x->b.t1 = 0;
+}
+
 /* What has been gathered, made ready for the kernel. */
 static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gather *x) {
     swa__list *list = x->b.list;
@@ -15250,7 +15594,8 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
     /* before the last tile is filled up: what is no key is not computed */
     list->keys = list->n;
     swa__gather_tile(x, &w->room);
-    for (t = 0; t < list->n && !swa__list_long(&x->b); t += SWA__TILE)
+    if (x->few) swa__gather_values(j, w, x);
+    for (t = 0; t < list->n && !x->few && !swa__list_long(&x->b); t += SWA__TILE)
         for (i = 0; i < SWA__TILE; i++)
             list->v[t + i] = (const float *)x->b.tile[t / SWA__TILE].v + i * j->geo.v_along;
     list->sums = list->adds = 0;
@@ -15262,6 +15607,17 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
     }
 }
 
+/* A batch, few rows: folded into the rows' results as it is computed. */
+static void swa__unit_few_list(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                               const swa__block *b, swa__sight *l) {
+    const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
+    const swa__total all = { w->o, w->m, w->l };
+
+    swa__sight_listed(j, u, w, 0, u->n, b->list, l);
+    l->first_block = swa__panel_empty(u->n, w->m);
+    j->call->kr->few_list(b, l, u->n, q, w->s, &all);
+}
+
 /* It goes through the kernel. What is fetched meanwhile is listed in `want`, from number e on. */
 static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__wanted *want, int64_t e, swa__gather *x) {
@@ -15271,7 +15627,8 @@ static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__sc
     /* before the kernel, which fetches on its way what comes next */
     swa__gather_next(want, x, e, (u->n + j->call->kr->nr - 1) / j->call->kr->nr);
     x->first = 0;
-    swa__block_many(j, u, w, &x->b, &l);
+    if (j->few) swa__unit_few_list(j, u, w, &x->b, &l);
+    else swa__block_many(j, u, w, &x->b, &l);
     swa__gather_clear(x);
 }
 

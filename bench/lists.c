@@ -30,6 +30,8 @@ static const spec specs[] = {
     { "msa-decode", 64, 4, 128, 0, 128, 2048, 1, SWA_F16, 131072 },
     { "msa-decode", 64, 4, 128, 0, 128, 2048, 1, SWA_F32, 65536 },
     { "qsa-decode", 24, 2, 256, 0, 4, 2048, 1, SWA_F16, 131072 },
+    { "gqa-decode", 32, 8, 128, 0, 16, 2048, 1, SWA_F16, 65536 },
+    { "gqa-keys", 32, 8, 128, 0, 1, 2048, 1, SWA_F16, 65536 },
 };
 
 typedef struct {
