@@ -14396,17 +14396,21 @@ static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
 }
 
 static void swa__wanted_sort(swa__wanted *x, int64_t from) {
+    uint64_t *const bits = x->bits, none = UINT64_MAX, next = none;
+    const int64_t base = from / SWA_BLOCK * SWA_BLOCK;   /* whole blocks, whatever pick_block */
     int32_t i;
 
-    x->base = from / SWA_BLOCK * SWA_BLOCK;              /* whole blocks, whatever pick_block */
-    x->next = INT64_MAX;
-    memset(x->bits, 0, SWA__LISTED / 8);
+    memset(bits, 0, SWA__LISTED / 8);
     for (i = 0; i < x->n; i++) {         /* lists have no order: no branch that would be guessed */
-        const int64_t e = x->pick[i], at = e - x->base;
-        const uint64_t in = at >= 0 && at < SWA__LISTED;
-        x->next = at >= SWA__LISTED && e < x->next ? e : x->next;
-        x->bits[(at & (SWA__LISTED - 1)) / 64] |= in << (at & 63);
+        const int64_t e = x->pick[i], at = e - base;
+        /* later: e if it is behind what is sorted, else all ones */
+        const uint64_t in = (uint64_t)at < SWA__LISTED, behind = at >= SWA__LISTED,
+                       later = (uint64_t)e | (none + behind);
+        next = later < next ? later : next;
+        bits[(at & (SWA__LISTED - 1)) / 64] |= in << (at & 63);
     }
+    x->base = base;
+    x->next = next == none ? INT64_MAX : (int64_t)next;
 }
 
 /* The first of the sorted numbers from e on; the end of what is sorted if there is none. */
