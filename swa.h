@@ -113,8 +113,8 @@
      tokens that a layer has stored is lost. To cancel in mid-step, finish the step, then reset.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0, the same row or list
-     for all tokens. Where that is forgotten, or the strides of [head][n][dim], decode is right and
-     chunks are not. A fused [n][q | k | v] needs its token stride in all three: ARG else, for
+     for all tokens, or heads. Where a token's is forgotten, or the strides of [head][n][dim], decode
+     is right and chunks are not. A fused [n][q | k | v] needs its token stride in all three: ARG else, for
      chunks.
    * What no check can see: n_kv_heads = n_heads though K has fewer, k and v exchanged, another type
      than your own rows have, some strides in bytes, q scaled before with scale 0, sink logits as
@@ -435,10 +435,11 @@ typedef struct swa_cache_desc {
     int       n_windows;
     const int *k_rows;            /* [n_k_rows], copied; layer l has k_rows[l % n_k_rows]; NULL =
                                      all 0. 1: K and tail lie in rows (as a rule the tail behind
-                                     its row of K), not in tiles of 16 keys:
-                                     for layers read by lists of single keys (swa_attn's pick),
-                                     where a tile would be read for one key in it. Same bits;
-                                     calls without a list are slower over such a layer            */
+                                     its row of K), not in tiles of 16 keys: for layers read by
+                                     lists of single keys or blocks below 16 (swa_attn's pick),
+                                     0.3 to 0.4 of the time then, as a tile would be read for a
+                                     few keys in it; of blocks from 16 on 1.3. Same bits; calls
+                                     without a list are slower over such a layer                  */
     int       n_k_rows;
     const int *kv_layer;          /* [n_layers], copied; NULL: every layer has rows of its own
                                      (the usual case). Else kv_layer[l] is the layer whose rows l
@@ -483,12 +484,13 @@ typedef struct swa_cache_desc {
                                      in swa_attn's q, k or v, arrays at odd addresses, a scale
                                      above 2, a bias row for all tokens that hides the last one's
                                      own key, sinks that have left the window without q_sink or
-                                     sink_pos, lists (pick) of which some overlap. Numbers of k or
-                                     v that change between phase 0 and 1 are ORDER there. 2: and a
-                                     list with an entry >= 0 that names no key which its query
-                                     sees, instead of being skipped, or one below -1, or with key
-                                     0 again and again (as int64 lists have), or of no entry where
-                                     nothing else is seen; and a swa_mla.c_q that is not h's      */
+                                     sink_pos, lists (pick) that overlap in memory. Numbers of k
+                                     or v that change between phase 0 and 1 are ORDER there. 2:
+                                     and a list with an entry >= 0 that names no key which its
+                                     query sees, instead of being skipped, or one below -1, or
+                                     that is int64 by its looks (every second entry 0), or 0 alone
+                                     again and again, or of no entry where nothing else is seen;
+                                     and a swa_mla.c_q that is not h's                            */
 } swa_cache_desc;
 /* All state lives in mem, which stays where it is: calls on memory that was moved there or used for
    something else are ARG; on memory that was freed (a vector that grew) nothing can be said. A copy
@@ -521,7 +523,7 @@ SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *de
 SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
 /* NULL, 0: the cache has none any more. MEMORY: too little for one part (also a 0 that
    swa_cache_scratch_bytes gave), ARG: within the ring's own memory; the scratch from before stays.
-   Too little for the parts of a call is MEMORY there. Nothing in it is kept from step to step:
+   Too little for the parts of a call is MEMORY there. Nothing in it is kept from call to call:
    several caches may share it whose calls do not overlap, and it may be set anew between calls (a
    thread pool that grows), not between their phases. */
 SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
@@ -816,7 +818,7 @@ typedef struct swa_attn {
     float   scale;          /* 0 = 1/sqrt(head_dim); with a tail or v_in_k 0 is ARG: then say
                                which. Else from 1e-37 to 1e38, and q times it (with a softcap by
                                that) has to be finite, or bits differ by instruction set          */
-    float   softcap;        /* s = cap*tanh(s/cap) of s = scale*q.k, before bias and mask
+    float   softcap;        /* s = cap*tanh(s/cap) of s = scale*q.k, before ALiBi, bias and mask
                                (Gemma 2); 0 = off; else from 1e-37 to 1e38                        */
     const float *sink_logits;    /* [n_heads], this layer's: exp(logit) is added to the sum of
                                     exp(score) (gpt-oss, whose files have them in bf16: widen);
@@ -861,7 +863,7 @@ typedef struct swa_attn {
                                          is lists*top                                             */
     int32_t  pick_n;             /* entries per list, > 0; an empty list is one of -1             */
     int32_t  pick_block;         /* positions per entry, a power of two to 128 (models: 1, 4, 16,
-                                    64, 128); 0 = 1                                               */
+                                    64, 128); 0 = 1. Below 16 the layer wants desc.k_rows         */
     const swa_window *pick_window;    /* what is seen without being listed, as sliding(W): the W
                                          latest; NULL = none. No limit to the left: ARG; with
                                          sinks or a prefix UNSUPPORTED                            */
@@ -915,12 +917,13 @@ SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
                                             const swa_attn *attn, int phase, int part, int parts);
 
 /* Attention over the caller's own rows: any number of segments, ascending and disjoint in position.
-   A token's decode takes about twice as long as over a ring (f16 from memory up to 2.6 times), whose
-   K lies as it is read; prefill as long. (16 positions that one does not fill are gathered: of one
-   row each they take four to ten times as long as one of all, most where few heads share a row.)
-   Without audit those that no query sees are asked for pos and n alone, 20 ns in each part and
-   phase, the others (with pinned sinks all before the last) for everything, 0.1 us: give thousands
-   of pages from swa_visible_range(window, pos) on.
+   The bits are those of a ring that holds the same numbers. A token's decode takes about twice as
+   long as over a ring (f16 from memory up to 2.6 times), whose K lies as it is read; prefill as
+   long. (16 positions that one does not fill are gathered: of one row each they take four to ten
+   times as long as one of all, most where few heads share a row.) Without audit those that no query
+   sees are asked for pos and n alone, 20 ns in each part and phase, the others (with pinned sinks
+   all before the last) for everything, 0.1 us: give thousands of pages from
+   swa_visible_range(window, pos) on.
    A visible position that no segment holds is skipped; but one that stood in a ring and is
    overwritten there is SWA_ERR_LOST, if segments read that ring: swa_cache_spans fills such ones
    (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is not supported.
@@ -1032,7 +1035,8 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
      if (swa_attend(&kv, i, &keys) != SWA_OK) return 1;
      if (swa_select(&kv, i, &index) != SWA_OK) return 1;       // index.pick = list, its q, w, top
      mla.pick = list; mla.pick_token = mla.pick_n = index.top;      // set for each step
-     mla.pick_block = index.block;        // swa_attn, lists > 1: pick_token *= lists, pick_head = top
+     mla.pick_block = index.block;        // swa_attn: pick_n = top, pick_token = lists*top, pick_head
+                                          // = top (one list for all KV heads: 0), pick_window
      if (swa_mla_forward(&kv, l, &mla, h, out) != SWA_OK) return 1;
    DeepSeek's index q reads c_q, which the host computes for it (W_DQ, q_norm) and gives to the
    block, which then does not: mla.c_q.
@@ -17181,58 +17185,79 @@ static int swa__is_there(const swa__there *x, int64_t k) {
         && (x->keys == NULL || (s < x->keys->n_kv && x->keys->kv[s].pos <= k));
 }
 
-/* Whether each entry of a list, but -1, names a key that its query sees; they are not mostly key 0
-   again, as entries of int64 and memory of zeros are; and something is seen. */
-static int swa__pick_seen(const swa_attn *a, const int32_t *list, const swa_window *w, int64_t q,
-                          const swa__there *there) {
+/* Whether a list is an array of int64 read as one of int32: every second entry is the upper half of the
+   one before. (A list padded with 0 is none, nor one of 0 alone.) */
+SWA__COLD static int swa__pick_wide(const int32_t *list, int32_t n) {
+    int32_t j, numbers = 0;
+
+    for (j = 1; j < n; j += 2) {
+        if (list[j] != (list[j - 1] < 0 ? -1 : 0)) return 0;
+        numbers += list[j - 1] > 0;
+    }
+    return numbers > 1;
+}
+
+/* With desc.audit 2: what is wrong with a list, or NULL. An entry, but -1, that names no key which its
+   query sees is one of another step, a slot taken for a position, or from an index with another
+   window. */
+SWA__COLD static const char *swa__pick_fault(const swa_attn *a, const int32_t *list,
+                                             const swa_window *w, int64_t q,
+                                             const swa__there *there) {
     const int32_t block = a->pick_block > 0 ? a->pick_block : 1;
-    int32_t j, first = 0, none = 0;
+    int32_t j, some = 0, zeros = 0;
 
     for (j = 0; j < a->pick_n; j++) {
-        if (list[j] < -1) return 0;
-        first += list[j] == 0;
-        none += list[j] == -1;
+        if (list[j] < -1) return "pick: an entry below -1 (audit 2)";
+        some |= list[j] >= 0;
+        zeros += list[j] == 0;
     }
-    if (first > 1 && first >= a->pick_n - none - first) return 0;
+    if (swa__pick_wide(list, a->pick_n))
+        return "pick: every second entry is 0 (audit 2): are they int64?";
+    /* the first queries have nothing else */
+    if (zeros > 1 && zeros == a->pick_n && q >= block)
+        return "pick: nothing but 0 (audit 2): was the list filled in?";
     /* a part for swa_merge may be of nothing */
-    if (none == a->pick_n && a->pick_window == NULL && w->n_sink == 0 && a->stat == NULL) return 0;
+    if (!some && a->pick_window == NULL && w->n_sink == 0 && a->stat == NULL)
+        return "pick: a list of nothing, without pick_window and pinned sinks (audit 2)";
 
     for (j = 0; j < a->pick_n; j++) {
         int64_t k = swa__max64((int64_t)list[j] * block, there->from);
         const int64_t to = swa__min64(((int64_t)list[j] + 1) * block, there->to);
         while (k < to && !(swa_visible(w, q, k) && swa__is_there(there, k))) k++;
-        if (list[j] >= 0 && k >= to) return 0;
+        if (list[j] >= 0 && k >= to)
+            return "pick: an entry names no key that its query sees (audit 2): is it of another token or step, "
+                   "or not a position / pick_block?";
     }
-    return 1;
+    return NULL;
 }
 
-/* ... of the lists of a run. */
-SWA__COLD static int swa__lists_seen(const swa_attn *a, int heads, const swa_window *w,
-                                     const swa_run *r, const swa__there *there) {
+/* ... with the lists of a run. */
+SWA__COLD static const char *swa__lists_fault(const swa_attn *a, int heads, const swa_window *w,
+                                              const swa_run *r, const swa__there *there) {
+    const char *fault = NULL;
     int64_t t;
     int g;
 
-    for (t = 0; t < r->n; t++)
-        for (g = 0; g < heads; g++)
-            if (!swa__pick_seen(a, a->pick + (r->row + t) * a->pick_token + g * a->pick_head, w,
-                                r->pos + t, there))
-                return 0;
-    return 1;
+    for (t = 0; t < r->n && fault == NULL; t++)
+        for (g = 0; g < heads && fault == NULL; g++)
+            fault = swa__pick_fault(a, a->pick + (r->row + t) * a->pick_token + g * a->pick_head,
+                                    w, r->pos + t, there);
+    return fault;
 }
 
-/* With desc.audit 2: an entry that names no such key is one of another step, a slot taken for a
-   position, or from an index with another window. */
-SWA__COLD static int swa__picks_seen(const swa__cache *c, int layer, const swa_attn *a) {
+/* ... with those of a step. */
+SWA__COLD static const char *swa__picks_fault(const swa__cache *c, int layer, const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
-    int i, seen = 1;
+    const char *fault = NULL;
+    int i;
 
-    for (i = 0; i < c->n_runs; i++) {
+    for (i = 0; i < c->n_runs && fault == NULL; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
         const swa_window w = swa__run_window(l, r);
         const swa__there there = { swa__seq_of(c, r->seq)->start, r->pos + r->n, NULL };
-        seen &= swa__lists_seen(a, l->shape.n_kv_heads, &w, r, &there);
+        fault = swa__lists_fault(a, l->shape.n_kv_heads, &w, r, &there);
     }
-    return seen;
+    return fault;
 }
 
 /* Position of a step's last query, of all runs. */
@@ -17287,9 +17312,6 @@ SWA__COLD static swa__verdict swa__audit_attn(const swa_shape *s, const swa_attn
     return swa__yes();
 }
 
-#define SWA__PICK_UNSEEN "pick: an entry names no key that its query sees, or is below -1; half of " \
-                         "a list is key 0 (int64?); or it is empty, without sinks and pick_window (audit 2)"
-
 /* Whether q's, k's and v's tokens lie as far apart as packed rows have bytes. Where all are equally
    wide that is also one array of four, or the pitch of a wider one: only if heads are so, too. */
 SWA__COLD static int swa__in_bytes(const swa_shape *s, const swa_attn *a) {
@@ -17305,10 +17327,9 @@ SWA__COLD static int swa__in_bytes(const swa_shape *s, const swa_attn *a) {
 SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, const swa_attn *a,
                                                int phase) {
     const swa__layer *l = swa__layer_of(c, layer);
+    const char *fault = NULL;
+    swa__verdict v;
 
-    if (SWA__LISTS && c->d.audit > 1 && a->pick != NULL && phase <= 0
-        && !swa__picks_seen(c, layer, a))
-        return swa__no(SWA_ERR_ARG, SWA__PICK_UNSEEN);
     if (a->k.p != NULL && a->k.p == a->v.p && !l->shape.v_in_k)
         return swa__no(SWA_ERR_ARG, "v: where k is, under audit: say v_in_k if V is a part of K");
     if (a->q.p == NULL) return swa__yes();
@@ -17316,7 +17337,10 @@ SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, c
         return swa__no(SWA_ERR_ARG, "q: where k or v is, under audit");
     if (swa__in_bytes(&l->shape, a))
         return swa__no(SWA_ERR_ARG, "strides: in bytes? under audit: four times the packed ones");
-    return swa__audit_attn(&l->shape, a, c->n_tokens, swa__step_last(c));
+    v = swa__audit_attn(&l->shape, a, c->n_tokens, swa__step_last(c));
+    if (SWA__LISTS && v.status == SWA_OK && c->d.audit > 1 && a->pick != NULL && phase <= 0)
+        fault = swa__picks_fault(c, layer, a);
+    return fault != NULL ? swa__no(SWA_ERR_ARG, fault) : v;
 }
 
 #define SWA__NO_STEP    "no step: none was begun, begin was refused, or a change has ended it"
@@ -17921,6 +17945,8 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
     /* ends of what is held without a gap, from the first query on and from position 0 on */
     int64_t own = r->pos, first = 0, end = INT64_MAX;
     const swa_kv *before = NULL;
+    const char *fault = NULL;
+    swa__verdict v;
     swa__seen seen;
     int i;
 
@@ -17969,10 +17995,10 @@ SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape
                                     "or n off, or a page left out?");
     if (r->audit > 1 && first < swa__min64(r->window.n_sink, last) && a->stat == NULL)
         return swa__no(SWA_ERR_ARG, "kv: pinned sinks that no segment holds (audit 2)");
-    if (SWA__LISTS && r->audit > 1 && a->pick != NULL
-        && !swa__lists_seen(a, s->n_kv_heads, &r->window, &run, &there))
-        return swa__no(SWA_ERR_ARG, SWA__PICK_UNSEEN);
-    return swa__audit_attn(s, a, r->n_tokens, last - 1);
+    v = swa__audit_attn(s, a, r->n_tokens, last - 1);
+    if (SWA__LISTS && v.status == SWA_OK && r->audit > 1 && a->pick != NULL)
+        fault = swa__lists_fault(a, s->n_kv_heads, &r->window, &run, &there);
+    return fault != NULL ? swa__no(SWA_ERR_ARG, fault) : v;
 }
 
 /* A call over rows of the caller's, but for its scratch. */

@@ -1802,7 +1802,7 @@ static void audited_list(swa_rows *r, swa_attn *a, const int32_t *list, int n, i
 static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     static const int32_t list[5] = { 5, 6, 7 }, early[5] = { 5, 7, -1 };
     static const int32_t from_gap[5] = { 3, 5, 5, 5, 5 };
-    static const int32_t low[2] = { 5, -2 }, zeros[2] = { 0, 0 }, none[2] = { -1, -1 };
+    static const int32_t low[2] = { 5, -2 }, zeros[2] = { 0, 0 }, none[2] = { -1, -1 }, wide[9] = { 1, 0, 2, 0, 3, 2 };
     static float nan[3 * HEADS * DIM], stat[3 * HEADS * 2];
     static swa_window latest;
     nan[3 * HEADS * DIM - 1] = (float)NAN;
@@ -1861,6 +1861,10 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     case 47: r->window = swa_window_sinks(9, 9); r->audit = 2; return 1;    /* more than there are yet */
     case 48: kv[1].k = kv[0].k; return 0;                      /* one page twice */
     case 49: kv[0].n = 0; kv[1].k = kv[0].k; return 1;
+    case 50: audited_list(r, a, wide, 4, 0); r->window = swa_window_causal(); return 0;    /* int64 */
+    case 51: audited_list(r, a, wide + 4, 4, 0); r->window = swa_window_causal(); return 1; /* padded with 0 */
+    case 52: audited_list(r, a, wide + 5, 4, 0); r->window = swa_window_causal(); return 1;
+    case 53: audited_list(r, a, zeros, 2, 0); r->window = swa_window_causal(); a->pick_block = 8; return 1;
     default: return -1;
     }
     /* clang-format on */
