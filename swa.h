@@ -1027,10 +1027,13 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
    blob serve them too. Its window is that of the layers that read the lists: with a wider one,
    places in the lists go to keys that they do not see. SWA_STORE_ONLY stores a step's keys, then
    swa_select() finds them there, for which a windowed layer needs max_rollback (or capacity) for a
-   whole chunk; queries that are not the cache's own step (keys of another rate) take
-   swa_select_rows(). A layer with a V works as well: then its own K is the index. A step of such a
-   layer l, with its index in layer i of the same cache (pinned sinks are seen by those layers
-   whether listed or not, and take places in top all the same):
+   whole chunk. A layer with a V works as well: then its own K is the index. Keys of another rate
+   (one pooled from 4 positions: GLM-5.3, Qwen3.8) are rows of the host's own, as is taking them
+   back: key b, of positions 4b to 4b+3, at b; for each token at q a call of swa_select_rows() with
+   pos (q+1)/4-1, block 1 (before the first whole 4: a list of -1); its lists go with pick_block 4,
+   and a pick_window of 4 or more shows what is not pooled yet. A step of a layer l with its index
+   in layer i of the same cache (pinned sinks are seen by l whether listed or not, and take places
+   in top all the same; scratch for both, see swa_select_bytes):
      swa_attn keys = {0}; keys.mode = SWA_STORE_ONLY; keys.k.p = index_k;      // of this step
      if (swa_attend(&kv, i, &keys) != SWA_OK) return 1;
      if (swa_select(&kv, i, &index) != SWA_OK) return 1;       // index.pick = list, its q, w, top
