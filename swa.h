@@ -113,9 +113,9 @@
      tokens that a layer has stored is lost. To cancel in mid-step, finish the step, then reset.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0, the same row or list
-     for all tokens, or heads. Where a token's is forgotten, or the strides of [head][n][dim], decode
-     is right and chunks are not. A fused [n][q | k | v] needs its token stride in all three: ARG else, for
-     chunks.
+     for all tokens, or heads. Where a token's is forgotten, or the strides of [head][n][dim],
+     decode is right and chunks are not. A fused [n][q | k | v] needs its token stride in all three:
+     ARG else, for chunks.
    * What no check can see: n_kv_heads = n_heads though K has fewer, k and v exchanged, another type
      than your own rows have, some strides in bytes, q scaled before with scale 0, sink logits as
      exp(), times log2 e or in bf16, arrays of another layer. Compare one layer with what you had
@@ -137,16 +137,16 @@
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 82, SWA_NO_MLA (the
    block alone) 61, SWA_NO_BF16 (the type, and products in it) 121, SWA_NO_LISTS (lists of keys,
    trees) 55, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 21, SWA_NO_Q8 18, SWA_NO_MODS (softcap,
-   ALiBi, bias) 11, SWA_NO_STAGED (q8 by 32 numbers, fp8) 6, SWA_NO_BLOB (save, load) 4, SWA_NO_MASKS
-   3, SWA_NO_AVX512 193, SWA_NO_AVX2 102, SWA_NO_SIMD 307 (all vectors), and SWA_SMALL 127: fewer
-   shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels
-   of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times, decode in f32
-   on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An engine of f32
-   and f16 alone, without the block, index, lists, masks and blobs, takes 230 KB; without latents
-   and modifications too 210 (152 without AVX-512, 177 with SWA_SMALL); SWA_STATIC, which drops
-   every function that it does not call, takes about 20 off.
-   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (611 KB) on Intel's Granite
-   Rapids of 2024, and 30 s on a shared core of 2017 (`make weight`). */
+   ALiBi, bias) 11, SWA_NO_STAGED (q8 by 32 numbers, fp8) 6, SWA_NO_BLOB (save, load) 4,
+   SWA_NO_MASKS 3, SWA_NO_AVX512 193, SWA_NO_AVX2 102, SWA_NO_SIMD 307 (all vectors), and SWA_SMALL
+   127: fewer shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as
+   long, panels of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times,
+   decode in f32 on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An
+   engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes 230 KB;
+   without latents and modifications too 210 (152 without AVX-512, 177 with SWA_SMALL); SWA_STATIC,
+   which drops every function that it does not call, takes about 20 off.
+   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (611 KB) on Intel's
+   Granite Rapids of 2024, and 30 s on a shared core of 2017 (`make weight`). */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
 /* clang-format off */
