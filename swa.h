@@ -848,7 +848,7 @@ typedef struct swa_attn {
        by a ring), or that no segment holds; with audit = 2 all but -1 are ARG. Cost follows the
        list, and the blocks of 256 positions that it touches (one key in each: 1.5 times as long as
        of neighbours), not the context; a key costs as in a dense call from 16 query heads to a KV
-       head on. With 12 to 1 of them it is 1.4 to 3 times that in blocks of 16 and more (read where
+       head on. With fewer of them it is 1.4 to 3 times that in blocks of 16 and more (read where
        they lie if they are aligned tiles of 16), and of single keys, a list to each KV head, 3 to
        7: rows from anywhere come from memory at half the rate, and are gathered, for which rows are
        faster (k_rows, or swa_attention's segments). Heads that share a list gather it once; parts
@@ -5221,6 +5221,10 @@ typedef struct {
        geo.rounds in fours, and o of either in whole fours of rows. s: 8192 floats. */
     void (*few)(const swa__block *b, const swa__sight *n, int rows, const float *const q[2],
                 float *s, const swa__total *to);
+    /* Keys of a list, few rows, folded into o [rows][dvp], m, l [16]; else as `few`. NULL = a list
+       goes by panels */
+    void (*few_list)(const swa__block *b, const swa__sight *n, int rows, const float *const q[2],
+                     float *s, const swa__total *to);
     swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of 16 rows. NULL = there is
                                             none                                                  */
     /* o [rows][dvp], m, l [rows] of one more block into to; of a panel one without values, a sink
@@ -5270,12 +5274,6 @@ typedef struct {
     void (*many_dots)(const swa__block *b, const swa__sight *n, int w, int k, int end,
                       const float *q, float *s);
 #endif
-#if SWA__LISTS
-    /* Keys of a list, few rows, folded into o [rows][dvp], m, l [16]; else as `few`. NULL = a list
-       goes by panels */
-    void (*few_list)(const swa__block *b, const swa__sight *n, int rows, const float *const q[2],
-                     float *s, const swa__total *to);
-#endif
 #if SWA__INDEX
     void (*index)(swa__block *b, const swa__sight *n, const swa__scores *x);
 #endif
@@ -5296,6 +5294,11 @@ static swa__biases swa__bias_of(const swa__block *b) {
     c.n = b->g->bias_n;
     c.step = b->g->by_distance ? -1 : 1;
     return c;
+}
+
+/* The number in a column of a row; there is none outside. */
+SWA__INLINE float swa__bias_at(const swa__biases *c, const float *row, int64_t column) {
+    return column >= 0 && column < c->n ? row[column] : 0.0f;
 }
 
 /* What a switch leaves out is a constant here, and what hangs on it is gone. */
@@ -5319,19 +5322,6 @@ static const swa__list *swa__tree_of(const swa__block *b) {
     return swa__list_of(b) != NULL && b->list->tree ? b->list : NULL;
 }
 
-/* What p.v fetches at each step of the rows that a list's next keys take. */
-SWA__NOINLINE void swa__list_fetch(swa__list *x) {
-    int i;
-    for (i = 0; i < x->per_step && x->ahead < x->n_ahead; i++) {
-        swa__stretch *next = &x->next[x->ahead];
-        SWA__PREFETCH(next->p);
-        next->p += 64;
-        next->lines--;
-        x->ahead += next->lines <= 0;
-    }
-}
-
-#if SWA__LISTS && (SWA__AVX2 || SWA__AVX512) && !SWA__SMALL
 /* Few rows fetch what a list's next keys take evenly, through all of q.k and p.v: memory that idles
    meanwhile is waited for later, and a burst holds the buffers that loads want. per: 256ths of a
    line with each step. */
@@ -5367,7 +5357,13 @@ SWA__INLINE void swa__pump_close(swa__list *x, const swa__pump *p) {
     p->next->p = p->line;
     p->next->lines = p->left;
 }
-#endif
+
+/* What p.v of many rows fetches at each step of the rows that a list's next keys take. */
+SWA__NOINLINE void swa__list_fetch(swa__list *x) {
+    swa__pump p = swa__pump_open(x, 256 * x->per_step);
+    swa__pump_step(&p);
+    swa__pump_close(x, &p);
+}
 
 #if SWA__LISTS
 /* Whether a list's blocks have so many keys that each goes through p.v as an ordinary block does:
@@ -6066,10 +6062,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
     if (from >= 0 && last >= 0 && from < c->n && last < c->n)
         SWA__ROLLED for (y = 0; y < count; y++) out[y * apart] = row[from + c->step * y];
     else
-        SWA__ROLLED for (y = 0; y < count; y++) {
-            const int64_t column = from + c->step * y;
-            out[y * apart] = column >= 0 && column < c->n ? row[column] : 0.0f;
-        }
+        SWA__ROLLED for (y = 0; y < count; y++)
+            out[y * apart] = swa__bias_at(c, row, from + c->step * y);
 }
 
 static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, int dim,
@@ -7118,16 +7112,13 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(few_extra)(const swa__block *b, const swa__sig
     const swa__biases biases = swa__bias_of(b);
     const swa__list *list = swa__list_of(b);
     float bias[SWA__TILE];
-    int64_t at;
     int x;
 
     *distance = list != NULL ? SWV_LOAD(list->distance + k) : SWV_SUB(SWV_SET1(n->q[i]), key);
     if (!b->g->bias) return SWV_SET1(0.0f);
     if (list == NULL) SWA__FN(bias)(&biases, n, i, k, SWV_N, 1, bias);
-    for (x = 0; list != NULL && x < SWV_N; x++) {
-        at = list->column[k + x];
-        bias[x] = at >= 0 && at < biases.n ? n->bias[i][at] : 0.0f;
-    }
+    for (x = 0; list != NULL && x < SWV_N; x++)
+        bias[x] = swa__bias_at(&biases, n->bias[i], list->column[k + x]);
     return SWV_LOAD(bias);
 }
 
@@ -7646,8 +7637,6 @@ static void SWA__FN(index_soon)(swa__block *b, const swa__scores *x, const char 
    A key's sum is one chain over its rows, so the order of keys does not show. */
 static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
-    /* own: so many rows fetch what follows as one stream, b->soon, through all tiles. Fewer rows
-       then fetch "V", which is set to K, that is here already */
     int range[4], v[2], r, i, j, k, step, end, left, own, once;
     SWV least;
 
@@ -7656,6 +7645,8 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
        as many keys at a time as decode takes. Zen 5: 0.4 to 0.7 of the time, but of f32 1.15 */
     once = x->rows <= 4 && range[0] < range[3]
         && swa__tile_of(b, range[0])->k_type != SWA_F32;
+    /* so many rows fetch what follows as one stream, b->soon, through all tiles. Fewer rows then fetch
+       "V", which is set to K, that is here already */
     own = SWV_INDEX > 0 && !once && !b->g->dots && x->rows >= SWV_INDEX_ROWS && b->g->dk % 4 == 0;
     b->added.rows = own ? SWV_INDEX_ROWS : 0;
     b->added.least = x->least;
@@ -7864,7 +7855,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
     for (x = 0; swa__has_mods(n) && g->bias && list != NULL && x < nr; x++)
         for (i = 0; i < mr; i++) {
             const int64_t y = list->column[k + i] + (g->by_distance ? swa__distance(n->q[x]) : 0);
-            bias[i * by + x] = y >= 0 && y < biases.n ? n->bias[x][y] : 0.0f;
+            bias[i * by + x] = swa__bias_at(&biases, n->bias[x], y);
         }
 
     for (i = 0; i < mr; i++)
@@ -12101,13 +12092,13 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
    where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. The
    macros behind it stand for a member and its comma, or for nothing where a switch has left the
    member out. */
-#define SWA__KERNELS(isa, nr, step, half, half_sums, pairs, half_pairs) { nr, swa__few_##isa, \
+#define SWA__KERNELS(isa, nr, step, few_list, half, half_sums, pairs, half_pairs) { \
+    nr, swa__few_##isa, few_list, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs }, \
       { swa__many_##isa, half_sums } }, \
     swa__fold_##isa, swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, step, \
     swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
-    SWA__BF16_KERNELS(isa) SWA__TO_ROWS(isa) SWA__DOTS_##isa SWA__LIST_##isa SWA__INDEX_KERNEL(isa) \
-    SWA__MLA_KERNELS(isa) }
+    SWA__BF16_KERNELS(isa) SWA__TO_ROWS(isa) SWA__DOTS_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
 #else
@@ -12145,21 +12136,6 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #else
 #  define SWA__DOTS_avx512      SWA__NO_DOTS
 #endif
-#if SWA__LISTS
-#  define SWA__NO_LIST          , NULL
-#else
-#  define SWA__NO_LIST
-#endif
-#define SWA__LIST_scalar        SWA__NO_LIST
-#define SWA__LIST_simd128       SWA__NO_LIST
-#define SWA__LIST_neon          SWA__NO_LIST
-#if SWA__LISTS && !SWA__SMALL
-#  define SWA__LIST_avx2        , swa__few_list_avx2
-#  define SWA__LIST_avx512      , swa__few_list_avx512
-#else
-#  define SWA__LIST_avx2        SWA__NO_LIST
-#  define SWA__LIST_avx512      SWA__NO_LIST
-#endif
 #if SWA__MLA
 #  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
 #else
@@ -12185,26 +12161,32 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #else
 #  define SWA__MANY_HALF(isa) swa__many_half_##isa
 #endif
+#if SWA__LISTS && !SWA__SMALL
+#  define SWA__FEW_LIST(isa) swa__few_list_##isa
+#else
+#  define SWA__FEW_LIST(isa) NULL
+#endif
 
 static const swa__kernels *swa__kernels_of(int isa) {
-    static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL, NULL, NULL);
+    static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL, NULL, NULL, NULL);
 #if SWA__NEON
-    static const swa__kernels neon = SWA__KERNELS(neon, 8, NULL, NULL, NULL, NULL, NULL);
+    static const swa__kernels neon = SWA__KERNELS(neon, 8, NULL, NULL, NULL, NULL, NULL, NULL);
     if (isa == SWA_ISA_NEON) return &neon;
 #endif
 #if SWA__SIMD128
-    static const swa__kernels simd128 = SWA__KERNELS(simd128, 8, NULL, NULL, NULL, NULL, NULL);
+    static const swa__kernels simd128 = SWA__KERNELS(simd128, 8, NULL, NULL, NULL, NULL, NULL, NULL);
     if (isa == SWA_ISA_SIMD128) return &simd128;
 #endif
 #if SWA__AVX2
     static const swa__kernels avx2 =
-        SWA__KERNELS(avx2, 24, swa__step_avx2, SWA__MANY_HALF(avx2), SWA__MANY_HALF(avx2), NULL, NULL);
+        SWA__KERNELS(avx2, 24, swa__step_avx2, SWA__FEW_LIST(avx2), SWA__MANY_HALF(avx2),
+                     SWA__MANY_HALF(avx2), NULL, NULL);
     if (isa == SWA_ISA_AVX2) return &avx2;
 #endif
 #if SWA__AVX512
     static const swa__kernels avx512 =
-        SWA__KERNELS(avx512, 32, swa__step_avx512, SWA__MANY_HALF(avx512), NULL, SWA__MANY_PAIRS,
-                     SWA__MANY_HALF_PAIRS);
+        SWA__KERNELS(avx512, 32, swa__step_avx512, SWA__FEW_LIST(avx512), SWA__MANY_HALF(avx512),
+                     NULL, SWA__MANY_PAIRS, SWA__MANY_HALF_PAIRS);
     if (isa == SWA_ISA_AVX512) return &avx512;
 #endif
     (void)isa;
@@ -12232,15 +12214,6 @@ static int swa__likes_streams(const swa__kernels *kr) {
 static int swa__has_pairs(const swa__kernels *kr) {
 #if SWA__AVX512_DOT
     return kr->many[SWA__PAIRS][0] != NULL && swa__likes_pairs();
-#else
-    (void)kr;
-    return 0;
-#endif
-}
-
-static int swa__lists_few(const swa__kernels *kr) {
-#if SWA__LISTS
-    return kr->few_list != NULL;
 #else
     (void)kr;
     return 0;
@@ -13747,13 +13720,13 @@ static int swa__rows_together(const swa__job *j) {
    on rounded numbers: rounded in registers, or by the instruction for pairs where dims fill its
    kernel, else pair by pair in f32. What has no such kernel is many rows, however few they are: V
    in K, whose dims lie 16 apart in a tile where lanes are dims; a tree's keys, and a list's where
-   swa__lists_few has none; the order of tiles, unless rounded. */
+   there is no few_list; the order of tiles, unless rounded. */
 static void swa__job_kernel(const swa__call *call, swa__job *j) {
     const int listed = swa__listed(call), tree = j->parents != NULL;
 
     j->rows = j->n * call->group;
     j->few = swa__rows_together(j) < SWA__FEW && !j->geo.v_in_k && !tree
-          && (!listed || swa__lists_few(call->kr));
+          && (!listed || call->kr->few_list != NULL);
     j->geo.long_lists &= !j->few;
     j->geo.rounds = j->few && swa__rounds(call, j->rows);
     j->few = j->few && (j->geo.rounds || j->geo.form < SWA__TILE_SINGLES);
@@ -13853,12 +13826,12 @@ static int swa__job_woven(const swa__job *j) {
    1.05 to 1.13 there, by fours and then one or two they do not. */
 static int swa__by_fours(const swa__job *j) {
     const swa__geo *g = &j->geo;
-    const int rows = swa__rows_together(j) % 8,
+    const int rows = j->rows % 8,
               eights = SWA__AVX512 && !SWA__SMALL && j->call->kr == swa__kernels_of(SWA_ISA_AVX512)
                     && swa__tail_dims(g) == 0 && g->dvp % 32 == 0
                     && !SWA__IS_Q8(j->keys.round[SWA__K]);
 
-    if (swa__listed(j->call)) return j->few;
+    if (swa__listed(j->call)) return j->few;             /* few_list has nothing else */
     return swa__is_avx(j->call->kr) && j->few && j->heads == 1
         && (rows % 4 == 3 || (rows > 4 && eights));
 }
@@ -15303,7 +15276,7 @@ static void swa__gather_begin(const swa__job *j, const swa__unit *u, const swa__
                               int tree, swa__gather *x) {
     swa__list *list = x->b.list = w->list;
     list->tree = tree;
-    list->n_ahead = list->per_key = list->per_step = 0;
+    list->ahead = list->n_ahead = list->per_key = list->per_step = 0;
     x->in = swa__cursor_at(&j->keys, u->h);
     x->first = 1;
     x->few = j->few;
