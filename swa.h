@@ -7643,8 +7643,8 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
     swa__ranges(n, SWA__TILE, range);
     /* narrow K of four rows or fewer (MiniMax-M3's indexer) is read once: not widened beforehand, and
        as many keys at a time as decode takes. Zen 5: 0.4 to 0.7 of the time, but of f32 1.15 */
-    once = x->rows <= 4 && range[0] < range[3]
-        && swa__tile_of(b, range[0])->k_type != SWA_F32;
+    once = x->rows <= 4 && range[0] < range[3] && b->shift == 0
+        && b->tile[range[0] / SWA__TILE].k_type != SWA_F32;
     /* so many rows fetch what follows as one stream, b->soon, through all tiles. Fewer rows then fetch
        "V", which is set to K, that is here already */
     own = SWV_INDEX > 0 && !once && !b->g->dots && x->rows >= SWV_INDEX_ROWS && b->g->dk % 4 == 0;
@@ -13678,6 +13678,7 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
     /* where KV head 0 begins, and in the new rows this run */
     j->ring.ring = 1;
     j->fresh.ring = 0;
+    j->fresh.pos = j->fresh.end = run->pos; /* of no segment: see swa__rows_soon */
     swa__ring_operands(call->c, call->layer, run->seq, j->ring.x);
     for (i = 0; i < SWA__OPERANDS; i++) {
         j->fresh.x[i] = call->fresh[i];
