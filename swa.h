@@ -117,9 +117,9 @@
      decode is right and chunks are not. A fused [n][q | k | v] needs its token stride in all three:
      ARG else, for chunks.
    * What no check can see: n_kv_heads = n_heads though K has fewer, k and v exchanged, another type
-     than your own rows have, some strides in bytes, q scaled before with scale 0, sink logits as
-     exp(), times log2 e or in bf16, arrays of another layer. Compare one layer with what you had
-     before, in a chunk.
+     than your own rows have, some strides in bytes, q scaled before with scale 0, scale 0 where the
+     model has another (Gemma 3n and 4: 1), sink logits as exp(), times log2 e or in bf16, arrays of
+     another layer. Compare one layer with what you had before, in a chunk.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
 
@@ -611,7 +611,7 @@ typedef struct swa_run {
     int     seq;
     int64_t pos;
     int32_t n;
-    int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written
+    int     rewind;     /* 1: pos <= end is meant (a draft was rejected, an answer is written
                            anew); neither 0 nor 1: ARG. A begin that is accepted sets it back to
                            0, so that a run which is used again rewinds only if that is meant.
                            Always 1: a pos that was not advanced is no error any more             */
@@ -17321,6 +17321,10 @@ SWA__COLD static int swa__in_bytes(const swa_shape *s, const swa_attn *a) {
     const int64_t size = sizeof(float), q = size * s->n_heads * s->head_dim,
                   k = size * s->n_kv_heads * s->head_dim, v = size * s->n_kv_heads * s->v_dim;
 
+    /* of fused rows q | k | v, or of packed arrays */
+    if (a->q.token == q + k + v && a->k.token == q + k + v && a->v.token == q + k + v)
+        return swa__between(a->q.p, a->k.p) == (uint64_t)q
+            && swa__between(a->k.p, a->v.p) == (uint64_t)k;
     return a->q.p != NULL && a->k.p != NULL && a->q.token == q && a->k.token == k
         && (s->v_in_k || a->v.token == v)
         && (q != k || (a->q.head == size * s->head_dim
@@ -17922,18 +17926,23 @@ static int swa__reads_written(const swa_shape *s, const swa_rows *rows, const sw
     return found;
 }
 
-/* Whether a query sees what stood in a ring that segments read, and is overwritten. */
-static int swa__sees_lost(const swa__call *call, const swa_window *w) {
+/* Whether a query sees what stood in a ring that segments read, and is overwritten: through the
+   window, or as a sink. With a list that is what pick_window shows of the window, and sinks; listed
+   keys that are lost are skipped, as all others that are not there. */
+static int swa__sees_lost(const swa__call *call) {
     const swa_rows *r = call->rows;
+    const swa_window *near = call->a.pick != NULL ? call->a.pick_window : &r->window;
     swa__seen seen;
     int i, found = 0;
 
-    if (w == NULL || r->n_tokens == 0) return 0;
-    seen = swa__seen_of(w, r->pos, r->n_tokens);
+    if (r->n_tokens == 0) return 0;
+    seen = swa__seen_of(&r->window, r->pos, r->n_tokens);
+    seen.lo = near != NULL ? swa__max64(seen.lo, swa__lowest(near, r->pos)) : seen.hi;
     for (i = 0; i < call->n_kv; i++) {
         const swa_kv *kv = &call->kv[i];
         const int64_t from = kv->layout_ != 0 ? kv->pos - kv->lost_ : kv->pos;
-        found |= from < kv->pos && from < seen.hi && (seen.lo < kv->pos || from < w->n_sink);
+        found |= from < kv->pos && from < seen.hi
+              && ((seen.lo < seen.hi && seen.lo < kv->pos) || from < r->window.n_sink);
     }
     return found;
 }
@@ -18032,8 +18041,7 @@ static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, 
                         i == call->n_kv ? SWA_Q8 : SWA_F32);
     if (v.status == SWA_OK && rows->audit > 0) v = swa__rows_audit(rows, &s, &call->a);
     if (v.status != SWA_OK) return v;
-    /* of a list's keys those that are lost are skipped, as all others that are not there */
-    if (swa__sees_lost(call, call->a.pick != NULL ? call->a.pick_window : &rows->window))
+    if (swa__sees_lost(call))
         return swa__no(SWA_ERR_LOST, "kv: a query sees rows that the ring has overwritten: "
                                      "max_rollback says how many are kept for it");
     if (!swa__parts_ok(parts)) return swa__no(SWA_ERR_ORDER, "parts: out of range");

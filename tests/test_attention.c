@@ -1096,11 +1096,12 @@ static int mixed_segments(swa_cache *ring, int rows, const float *k, const float
    position, and q is 0: the output is the mean of the positions seen. */
 TEST(attention_over_lost_rows) {
     enum { W = 61, D = 16, AT = 200 };
-    const swa_window w = swa_window_sliding(W), narrow = swa_window_sliding(20), pinned = swa_window_sinks(20, 3);
+    const swa_window w = swa_window_sliding(W), narrow = swa_window_sliding(20), pinned = swa_window_sinks(20, 3),
+                     wide = swa_window_sliding(W + 30);
     float *zero = t_floats(260 * D), *k = t_floats(260 * D), *v = t_floats(260 * D), *out = t_floats(260 * D);
     for (int i = 0; i < 260 * D; i++) zero[i] = k[i] = 0, v[i] = (float)(i / D);
     for (int rollback = 4; rollback <= 5; rollback++)
-        for (int way = 0; way < 6; way++) {
+        for (int way = 0; way < 8; way++) {
             static const int32_t list[2] = { 1, AT };
             swa_cache_desc d;
             swa_cache kv;
@@ -1108,6 +1109,7 @@ TEST(attention_over_lost_rows) {
             swa_kv spans[3];
             swa_rows r;
             swa_status status;
+            int lost;
             memset(&d, 0, sizeof d);
             memset(&a, 0, sizeof a);
             memset(&r, 0, sizeof r);
@@ -1125,21 +1127,24 @@ TEST(attention_over_lost_rows) {
             REQUIRE(CHECK_OK(swa_step_one(&kv, 0, AT, 5)) && CHECK_OK(swa_attend(&kv, 0, &a)));
             CHECK_OK(swa_cache_truncate(&kv, 0, AT + 1));
             r.shape = d.shape;
-            r.window = way == 1 ? narrow : way == 2 ? pinned : w;
+            r.window = way == 1 ? narrow : way == 2 || way == 7 ? pinned : w;
             r.pos = AT; /* the sure token again: its first key is one older than the next token's */
             r.n_tokens = 1;
             r.kv = spans;
             r.n_kv = swa_cache_spans(&kv, 0, 0, spans);
             give_scratch(&r);
-            if (way == 3) {
-                a.pick = list; /* of a list what is not there is skipped, as it says */
+            if (way == 3 || way >= 6) {
+                a.pick = list; /* of a list what is not there is skipped, as it says; not of what is near, or sinks */
                 a.pick_n = 2;
             }
+            if (way == 6) a.pick_window = &wide; /* shows what the window does */
             if (way == 4) r.pos++;
             if (way == 5) r.n_tokens = 2; /* the first of them, that is, and one that would do */
             t_label("max_rollback %d, way %d", rollback, way);
             status = swa_attention(&r, &a);
-            CHECK_STATUS(status, way == 2 || (way % 5 == 0 && rollback == 4) ? SWA_ERR_LOST : SWA_OK);
+            /* sinks are lost; or the window's first key is */
+            lost = way == 2 || way == 7 || ((way % 5 == 0 || way == 6) && rollback == 4);
+            CHECK_STATUS(status, lost ? SWA_ERR_LOST : SWA_OK);
             CHECK((swa_attention_explain(&r, &a) == NULL) == (status == SWA_OK));
             if (way == 0 && status == SWA_OK) CHECK_NEAR(out[0], AT - (W - 1) / 2.0, 1e-4);
         }

@@ -1028,8 +1028,8 @@ static void misuse_fused(void) {
     a.out.p = x + FUSED - 1;
     REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
 }
-/* Under audit: strides in bytes, of arrays apart, not of parts of one; a bias that hides the last token's own key from
-   all. */
+/* Under audit: strides in bytes, of arrays apart or fused rows, not of other parts of one; a bias that hides the last
+   token's own key from all. */
 static void misuse_audited_calls(void) {
     enum { N = 3, WIDE = 4 * N * HEADS * DIM };
     static float x[4 * WIDE], out[N * HEADS * DIM];
@@ -1063,6 +1063,14 @@ static void misuse_audited_calls(void) {
             a.k.p = x + DIM; /* [head][q | k | v | one more] */
             a.v.p = x + 2 * DIM;
             if (kv_heads == HEADS) ACCEPT(swa_attend, (&c, 0, &a));
+            a = ok;
+            a.k.p = x + HEADS * DIM; /* fused rows [q | k | v] */
+            a.v.p = a.k.p + kv_heads * DIM;
+            a.q.token = a.k.token = a.v.token = 4 * (HEADS + 2 * kv_heads) * DIM;
+            if (d.audit) REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+            else ACCEPT(swa_attend, (&c, 0, &a));
+            a.v.p += DIM; /* [q | k | something | v] */
+            ACCEPT(swa_attend, (&c, 0, &a));
             a = ok;
             a.bias = bias;
             a.bias_n = N;
