@@ -132,20 +132,20 @@
    -fPIC exports all, but under -fvisibility=hidden; from other languages: examples/hosts/
    bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void)
    is no look, (void)! is; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 531 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 572 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
-   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 82, SWA_NO_MLA (the
+   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 86, SWA_NO_MLA (the
    block alone) 61, SWA_NO_BF16 (the type, and products in it) 121, SWA_NO_LISTS (lists of keys,
    trees) 55, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 21, SWA_NO_Q8 18, SWA_NO_MODS (softcap,
-   ALiBi, bias) 11, SWA_NO_STAGED (q8 by 32 numbers, fp8) 6, SWA_NO_BLOB (save, load) 4,
-   SWA_NO_MASKS 3, SWA_NO_AVX512 193, SWA_NO_AVX2 102, SWA_NO_SIMD 307 (all vectors), and SWA_SMALL
+   ALiBi, bias) 11, SWA_NO_STAGED (q8 by 32 numbers, fp8) 47, SWA_NO_BLOB (save, load) 4,
+   SWA_NO_MASKS 3, SWA_NO_AVX512 215, SWA_NO_AVX2 117, SWA_NO_SIMD 344 (all vectors), and SWA_SMALL
    127: fewer shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as
    long, panels of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times,
    decode in f32 on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An
    engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes 230 KB;
    without latents and modifications too 210 (152 without AVX-512, 177 with SWA_SMALL); SWA_STATIC,
    which drops every function that it does not call, takes about 20 off.
-   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (611 KB) on Intel's
+   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (651 KB) on Intel's
    Granite Rapids of 2024, and 30 s on a shared core of 2017 (`make weight`). */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
@@ -225,8 +225,8 @@ typedef enum {
      F32, F16   IEEE half in a uint16_t
      BF16       the upper half of a float
      Q8         int8, one f32 scale per slot and KV head; in a ring alone
-   and staged types, for which no kernel has loops: each block is widened to f32 first, in decode
-   too, so that a ring has the bits of one in F32 that holds the same numbers:
+   and staged types, of which each number becomes f32 before all else, so that a ring has the bits
+   of one in F32 that holds the same numbers:
      Q8_32      int8, one f32 scale per 32 numbers of a row (the last ones may be fewer), of which
                 the largest is 127 times it
      E4M3       OCP's fp8 of 3 bits and a leading one, to 448; no infinity; NaN is 0x7f and 0xff
@@ -234,11 +234,12 @@ typedef enum {
    All but F32 cut what is too large, an infinity too. A NaN stays one in F32, Q8_32 and fp8; in the
    others it becomes a number, the lowest (audit refuses it before). fp8 goes to nearest
    even, keeps subnormals and has no scale: a host that scales K divides attn.scale by that, and one
-   that scales V divides out. Time by F16's (one thread, head_dim 128; Granite Rapids and Zen 5, the
-   latter alone in prefill); error beside exact K and V (relative L2, bench/outliers.c: normal
-   numbers, then 2 channels of K 20 times as large):
+   that scales V divides out. Time by F16's (one thread, head_dim 128, Zen 5; decode without tail or
+   list: else, and with SWA_SMALL, 1.6 to 2); error beside exact K and V (relative L2,
+   bench/outliers.c: normal numbers, then 2 channels of K 20 times as large):
                                        Q8      Q8_32    E4M3     E5M2
-     decode, W 4096, groups of 4       0.7     1.6-2.0  1.5-1.8  1.6-1.7     AVX2: 0.8-1.0, 1.4-2.2
+     decode, W 4096, groups of 4       0.8     1.0      1.1      0.85        AVX2: 1.0, 1.2, 1.4, 1.0
+     ... 32 heads on 32                0.6     0.8      0.8      0.6
      prefill 8192, W 1024              1.0     1.1      1.1      1.1
      ... W 4096, in chunks of 512      1.0     1.0      1.0      1.0
      error of K; of V                  1.1e-2  8.9e-3   4.3e-2   9.5e-2
@@ -1514,12 +1515,14 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__Q8 1
 #endif
 #define SWA__IS_Q8(type)     (SWA__Q8 && (type) == SWA_Q8)
-/* types that no kernel knows: the stage makes f32 of them. They are the last of swa_type */
+/* types that few kernels know: for all others the stage makes f32 of them. They are the last of
+   swa_type that a caller may say */
 #ifdef SWA_NO_STAGED
 #  define SWA__STAGED 0
 #else
 #  define SWA__STAGED 1
 #endif
+#define SWA__READS_STAGED    (SWA__STAGED && !SWA__SMALL)      /* few rows do, see swa__in_place  */
 #define SWA__IS_STAGED(type) (SWA__STAGED && (int)(type) >= SWA_Q8_32)
 /* integer dot products of q8 */
 #define SWA__DOTS            ((SWA__AVX512_DOT || SWA__AVX2_DOT || SWA__NEON_DOT) && SWA__Q8)
@@ -4902,7 +4905,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      many   panels of nr   rows          rows          f32, or bf16 as multiplied   folded
    Few rows wait for memory, so their numbers are widened on the way into the registers; many rows
    use each number so often that the stage had better widen it once. Of staged types it does so for
-   both: a loop for each of them in each kernel would be dear, and few hosts need one.
+   few rows too, but in a ring as most have it (swa__in_place): pairs, lists and tails have no
+   loops for them, which would be dear.
 
    The sight of three tokens through a sliding window:
 
@@ -4943,7 +4947,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      AT(v, i)               number i of v in all lanes, where an FMA takes that at no cost:
                             numbers that lie in a row are then loaded by the vector
      ROW(type, p, x)        16 numbers in q8 or bf16, where that costs less than one by one
-     HALVES(p, n)           bytes c at p as numbers in f16: c's sign, and its other bits << n
+     FP8(type, p)           bytes in E4M3 or E5M2, by way of f16: see swa__f32_from_fp8; ROW_E4M3(p,
+                            x): 16 of them, as ROW
      PAIR, LOAD_PAIR        two rows' bf16 as one; FMA2, FMA2_AT: products of such pairs; DOTS:
                             of integers; STORE_UPPER: upper halves, 16 bits each
      SWAP(x)                lanes 0 and 1, 2 and 3, ... in each other's place
@@ -5067,6 +5072,9 @@ typedef struct {                         /* what all rows of a call share       
     swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
 #endif
 } swa__geo;
+/* Scales of SWA_Q8_32, the first 32 dims' by slot, from tile 0 of a block on; those of the next 32
+   dims are `apart` numbers on. */
+typedef struct { const float *k, *v; int64_t apart; } swa__groups;
 /* Made anew for each block: tiles and shift by the stage, what they fetch by swa__look_ahead. Of
    the tiles those that hold a key of the sight are defined, the others are not. */
 typedef struct {
@@ -5088,6 +5096,7 @@ typedef struct {
                                             behind those of the one before; those staged now
                                             begin at tile `skip`                                  */
     int          steps;      /* few rows: what is done with it now; all, but for woven units      */
+    swa__groups  groups;     /* few rows: of SWA_Q8_32 that is read where it lies                 */
 } swa__block;
 /* Few rows: q.k, then p, its sum and the maximum, then p.v. p.v alone goes on from what o has. */
 enum { SWA__STEP_QK = 1, SWA__STEP_P = 2, SWA__STEP_PV = 4, SWA__STEPS = 7 };
@@ -5672,6 +5681,9 @@ SWA__INLINE int swa__few_most(const swa__block *b, const int range[4], int dims)
 }
 #endif
 
+/* Whose q.k it is: of rows over K in a type of its own, or a staged one; of an index. */
+enum { SWA__OF_ROWS, SWA__OF_STAGED, SWA__OF_INDEX };
+
 /* Rows of the next pass, if `most` go at once. */
 static int swa__few_pass(int rows, int most) { return rows >= most ? most : swa__few_step(rows); }
 
@@ -5767,12 +5779,13 @@ static const float swa__sides[2][16] = {
 
        few                   by KV head few_score_pieces; of two with a tile each few_two
                                  few_scores: by rows and kind of product
-                                     few_keys4, ...: few_qk by width; few_fours, few_end
+                                     few_keys4, ..., staged_keys: few_qk by width; few_fours,
+                                         few_end
                                      pair_keys: pair_qk, pair_dims; the instance's DOTS
                              few_score_steps, few_shifted: the same off the grid
                              few_weights: few_mask, few_exp, row by row
                              few_value_pieces: by rows and kind of product
-                                 few_values4, ...: few_dims by width; few_pv, few_rows
+                                 few_values4, ..., staged_values: few_sums by width; few_rows
                                  pair_values: pair_rows; few_stream
        index                 index_scores: few_scores, few_shifted
        many_block            many_qk: many_chains, many_tail, or sight.scores; many_edge or
@@ -5853,6 +5866,11 @@ static const float swa__sides[2][16] = {
 #else
 #  define SWV_WIDE(R, NW, T) (!SWV_LONE(R, NW) || (T) == SWA_F32)
 #endif
+#ifdef SWV_FEW_F32                       /* vectors of keys of a staged type, of four rows        */
+#  define SWV_STAGED_KEYS SWV_FEW_F32
+#else
+#  define SWV_STAGED_KEYS SWV_FEW_KEYS(4)
+#endif
 #ifndef SWV_FEW_MORE                     /* vectors of dims of r rows, where dims fill them        */
 #  define SWV_FEW_MORE(r) 0
 #endif
@@ -5894,7 +5912,9 @@ static const float swa__sides[2][16] = {
 /* ---- numbers in and out, exp2, tanh ---- */
 
 /* swa__type_size inlined, so that a constant type gives a constant. */
-SWV_INLINE size_t SWA__FN(size)(int type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
+SWV_INLINE size_t SWA__FN(size)(int type) {
+    return type == SWA_F32 ? 4 : type == SWA_Q8 || SWA__IS_STAGED(type) ? 1 : 2;
+}
 
 SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
     /* f32 first: where the type is asked for with each number, it is mostly that, a staged
@@ -5905,10 +5925,36 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
     return SWV_LOAD_Q8((const int8_t *)p);
 }
 
+#if SWA__STAGED
+/* SWV_N numbers. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(load_fp8)(int type, const unsigned char *p) {
+#ifdef SWV_FP8
+    return SWV_FP8(type, p);
+#else
+    float x[SWV_N];
+    int i;
+
+    for (i = 0; i < SWV_N; i++) x[i] = swa__f32_from_fp8(type, p[i]);
+    return SWV_LOAD(x);
+#endif
+}
+#endif
+
 /* Vector j at p, of NW side by side. Types that are widened at less cost by the row of 16: row is
    what the first of its vectors has loaded for the others. So p counts only where j begins a row,
    and a caller asks for j = 0, 1, 2... in turn. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(load_nth)(int NW, int type, const void *p, int j, SWV *row) {
+#if SWA__STAGED
+#ifdef SWV_ROW_E4M3
+    if (NW * SWV_N % SWA__TILE == 0 && type == SWA_E4M3) {
+        if (j * SWV_N % SWA__TILE == 0) SWV_ROW_E4M3(p, row);
+        return row[j % (SWA__TILE / SWV_N)];
+    }
+#endif
+    if (type == SWA_E4M3 || type == SWA_E5M2)
+        return SWA__FN(load_fp8)(type, (const unsigned char *)p);
+    if (type == SWA_Q8_32) type = SWA_Q8; /* without its scales */
+#endif
 #ifdef SWV_ROW
     if (NW * SWV_N % SWA__TILE == 0 && (SWA__IS_Q8(type) || SWA__IS_BF16(type))) {
         if (j * SWV_N % SWA__TILE == 0) SWV_ROW(type, p, row);
@@ -5948,6 +5994,16 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(nth)(int whole, const float *p, int i, SWV *ro
     else if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
     else if (SWA__IS_Q8(type)) { const int T = SWA_Q8; body } \
     else { const int T = SWA_F32; body } } while (0)
+/* and once per staged type, which few rows read where it lies */
+#if SWA__STAGED
+#  define SWV_BY_STAGED(type, body) do { \
+    if ((type) == SWA_E4M3) { const int T = SWA_E4M3; body } \
+    else if ((type) == SWA_E5M2) { const int T = SWA_E5M2; body } \
+    else { const int T = SWA_Q8_32; body } } while (0)
+#else
+#  define SWV_BY_STAGED(type, body) ((void)0)
+#endif
+
 /* x = 2^x for n vectors, -126 <= x <= 0, 0.95 ulp: Taylor-like polynomial of degree 6 on [-1/2,
    1/2]. Side by side, because one chain after the other fills the CPU's queue before it has kept
    the units busy. */
@@ -6128,27 +6184,44 @@ typedef struct {
     int left, per, l1, two;
 } SWA__FN(stream);
 /* q, and vectors of keys: where each begins, how many fours of dims it has, all its dims, which are
-   the numbers of q of a row, and how many bytes ahead it goes into L1, see swa__fetches_near. */
+   the numbers of q of a row, and how many bytes ahead it goes into L1, see swa__fetches_near. Of
+   SWA_Q8_32 where the scales begin, and how far the next ones are. */
 typedef struct {
     const float *q;
     const char *at[8];
     int fours, dk, near;
+    const float *scale[8];
+    int64_t apart;
 } SWA__FN(key_vectors);
 /* V of n keys: the first's, `row` bytes from one to the next, of which `dims` numbers are taken and
-   `step` bytes of the stream. `again`: see swa__fetches_twice. */
+   `step` bytes of the stream. `again`: see swa__fetches_twice. Of SWA_Q8_32 the first's scale for
+   the first 32 dims of a row, of which `from` come before those that are taken. */
 typedef struct {
     const char *at;
     int64_t row, again;
     size_t step;
-    int n, dims;
+    int n, dims, from;
+    const float *scale;
+    int64_t apart;
 } SWA__FN(value_rows);
+
+/* Scales of SWA_Q8_32 for the 32 dims that begin at byte `at` of each tile. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_scales)(int NW, const SWA__FN(key_vectors) *k, size_t at,
+                                               SWV *mul) {
+    int j;
+
+    SWV_UNROLL for (j = 0; j < NW; j++)
+        mul[j] = SWV_LOAD(k->scale[j] + (int64_t)(at / (32 * SWA__TILE)) * k->apart);
+}
 
 /* q.k of R rows with NW vectors of keys, over whole fours of dims. A step of the loop is 64 numbers
    of K, or of four rows four dims: fewer cost them 1.5 %, and more are only code for the others.
 
    V is fetched line by line as K is read: four dims of a tile's 16 keys are es lines of K, so for
    every four dims es lines of V come per tile, spread over the four. With V as wide as K, it has
-   come when K is through. */
+   come when K is through. Of K itself a line goes into L1 for each that is read (near): other shapes
+   of AVX-512 would be more code for a percent or two; those of AVX2 gain 3 to 12 on Granite
+   Rapids. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type,
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
@@ -6157,8 +6230,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     /* a narrow tile that is left over of four rows: nothing is fetched */
     const int silent = (SWV_STREAMS(R) && R == 4 && NW == 1 && type != SWA_F32) || index;
-    /* a line of K for each that is read: other shapes of AVX-512 would be more code for a percent or
-       two; those of AVX2 gain 3 to 12 on Granite Rapids */
     const int near = (SWV_N == 8 || (SWV_N == SWA__TILE && R >= 4 && NW <= 2)) && !silent;
     /* of V, for every four dims: es per tile, and part of a tile is a whole one here */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
@@ -6166,7 +6237,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
     const float *four[2];                /* eight rows are two steps of four, without a tail */
     /* beside 12 sums there is room for a dim's keys and one row's number, not for all rows' */
     const int by_row = R == 4 && NW == 3 ? R : 0, by_key = R - by_row;
-    SWV x[8], numbers, row[PER];
+    SWV x[8], mul[8], numbers, row[PER];
     int i, j, u;
 
     four[0] = four[1] = k->q;
@@ -6177,6 +6248,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
     for (at = 0; at < end; at += bytes) {
         size_t soon = at + (size_t)k->near;
         SWA__APART(soon);
+        if (type == SWA_Q8_32 && at % (32 * SWA__TILE) == 0) SWA__FN(few_scales)(NW, k, at, mul);
         SWV_UNROLL for (u = 0; u < dims; u++) { /* fetches spread over them */
             /* this dim's share, so that four shares are `lines` exactly */
             const int step = silent ? 0 : (u + 1) * lines / 4 - u * lines / 4;
@@ -6198,6 +6270,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
                 if (near && j % PER == 0 && (size_t)(u + j / PER) * SWA__TILE * es % 64 == 0)
                     SWA__PREFETCH_L1(k->at[j] + soon + (size_t)u * SWA__TILE * es);
                 x[j] = SWA__FN(load_nth)(NW, type, k->at[j] + y, j, row);
+                if (type == SWA_Q8_32) x[j] = SWV_MUL(x[j], mul[j]);
                 SWV_UNROLL for (i = 0; i < by_key; i++)
                     acc[i][j] = SWV_FMA(
                         SWA__FN(nth)(R % SWV_N == 0, four[i / 4], i % 4, &numbers), x[j], acc[i][j]);
@@ -6309,11 +6382,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(index_add)(int R, const swa__added *x, SWV sc
    computed again. With less than four rows that costs nothing: a step takes the 4 cycles in which a
    sum waits for itself, and a narrower kernel would wait as long for each tile. Only the loop over
    most dims is there once per type.
-   index: K is in f32, no V follows and no dims beyond fours. Its loop asks for a line of what is
+   Of an index K is in f32, no V follows and no dims beyond fours. Its loop asks for a line of what is
    read later where others ask for ten, of V and of K into L1: with AVX2 those take a fifth. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int index, int R, int NW, const swa__block *b,
+SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int of, int R, int NW, const swa__block *b,
                                            const float *q, float *s, const int range[2]) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
+    const int index = of == SWA__OF_INDEX, staged = of == SWA__OF_STAGED;
     const swa__geo *g = b->g;
     int v = range[0], end = range[1];
     const int first = v / PER, last = (end - 1) / PER, type = b->tile[first].k_type;
@@ -6342,14 +6416,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int index, int R, int NW, const swa__
     k.fours = (int)((unsigned)g->dk / 4);
     k.dk = g->dk;
     k.near = g->near;
+    k.apart = type == SWA_Q8_32 ? b->groups.apart : 0;
 
     SWV_UNROLL for (j = 0; j < NW; j++) {
         const int tile = swa__min(first + (v % PER + j) / PER, last), at = (v + j) % PER * SWV_N;
         k.at[j] = (const char *)b->tile[tile].k + (size_t)at * es;
+        k.scale[j] = type == SWA_Q8_32 ? b->groups.k + tile * SWA__TILE + at : NULL;
         to[j] = s + tile * SWA__TILE + at;
         SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
-    SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T)) SWA__FN(few_fours)(index, R, NW, T, &k, pf, acc););
+    if (staged) SWV_BY_STAGED(type, SWA__FN(few_fours)(index, R, NW, T, &k, pf, acc););
+    else SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T))
+                               SWA__FN(few_fours)(index, R, NW, T, &k, pf, acc););
 
     if (index && b->added.sum != NULL) {
         SWV_UNROLL for (j = 0; j < NW; j++) {
@@ -6397,7 +6475,7 @@ SWV_INLINE const char *SWA__FN(stream_line)(SWA__FN(stream) pf, int n) {
    itself. The stream's row may end before this key; pf.at, which the loop moves by a key's share,
    then skips the gap. Where gcc may not join the fetches again, one row of f16 and bf16 takes 0.955
    of the time, and with AVX2 one and two rows of any type 0.91 to 0.97. */
-#define SWV_KEY(number) do { \
+#define SWV_KEY(number, key) do { \
     if (pf.left-- == 0) { \
         pf.at += pf.gap; \
         pf.left = pf.per - 1; \
@@ -6411,6 +6489,7 @@ SWV_INLINE const char *SWA__FN(stream_line)(SWA__FN(stream) pf, int n) {
             SWA__PREFETCH(in.at + off[j * SWV_N / SWA__TILE] + in.again); \
         x[j] = SWA__FN(load_nth)(NW, type, in.at + off[j * SWV_N / SWA__TILE] \
                                      + (size_t)(j * SWV_N % SWA__TILE) * es, j, row); \
+        if (type == SWA_Q8_32) x[j] = SWV_MUL(x[j], SWV_SET1(by[j * SWV_N / SWA__TILE][key])); \
         if (!by_rows) \
             SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
         if ((R == 1 && SWV_N == SWA__TILE && es > 1) || (R <= 2 && SWV_N == 8)) \
@@ -6435,11 +6514,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
               by_pairs = type == SWA_F32 && R * NW >= 8 && SWV_N == SWA__TILE,
               again = R == 4 && SWV_N == 8 && type == SWA_F32;
     size_t off[8];                       /* of each 16 dims, in bytes */
+    const float *by[8];                  /* of each, its scales                                   */
     SWV x[8], row[SWA__TILE / SWV_N];
     int i, j, k = 0;
 
     SWV_UNROLL for (j = 0; j < 8; j++)
         off[j] = j == 0 ? 0 : (size_t)swa__min(j * SWA__TILE, in.dims - SWA__TILE) * es;
+    if (type == SWA_Q8_32)
+        SWV_UNROLL for (j = 0; j < (NW * SWV_N + SWA__TILE - 1) / SWA__TILE; j++)
+            by[j] = in.scale + (in.from + (int)off[j]) / 32 * in.apart;
     if (by_pairs) SWA__FN(stream_halves)(in.n, &in, &pf);
 #ifdef SWV_AT
     for (; k + SWV_N <= in.n; k += SWV_N) {              /* p of several keys at once */
@@ -6447,12 +6530,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
         int u;
         SWV_UNROLL for (i = 0; i < R; i++) numbers[i] = SWV_LOAD(p + i * SWA_BLOCK + k);
         SWV_UNROLL for (u = 0; u < SWV_N; u++, in.at += in.row, pf.at += in.step)
-            SWV_KEY(SWV_AT(numbers[i], u));
+            SWV_KEY(SWV_AT(numbers[i], u), k + u);
     }
 #endif
     /* all keys, or those that fill no vector */
     for (; k < in.n; k++, in.at += in.row, pf.at += in.step)
-        SWV_KEY(SWV_SET1(p[i * SWA_BLOCK + k]));
+        SWV_KEY(SWV_SET1(p[i * SWA_BLOCK + k]), k);
 }
 #undef SWV_KEY
 #undef SWV_KEY_ROW
@@ -6484,6 +6567,9 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, const int group[2], 
     in->at = (const char *)b->tile[tile].v + (row * in->row + d[0] * es);
     in->step = (size_t)(dims * es);
     in->dims = dims;
+    in->from = d[0];
+    in->scale = type == SWA_Q8_32 ? b->groups.v + k : NULL;
+    in->apart = type == SWA_Q8_32 ? b->groups.apart : 0;
     /* each pass over V, of `dims` dims, brings as many dims of K: `at` counts them, in the tiles
        from t0 on, through all passes. A sinks' tile before t0 brings nothing */
     pf->at = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
@@ -6507,51 +6593,51 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, const int group[2], 
     }
 }
 
-/* p.v of R rows over the keys [keys[0], keys[1]), for the dims [d[0], d[1]), added to acc; a staged
-   tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through all of a
-   block's passes over V. Once per type there is only the loop over a tile's keys. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, const int keys[2],
-                                           const swa__pv *of, const int d[2], SWV (*acc)[8]) {
-    /* fewer rows of AVX-512 take all dims at once and wait for memory: f16 of two 1.04 by runs */
-    const int last = keys[1], runs = SWV_N < SWA__TILE || R >= 4,
-              all[2] = { b->t0, b->t1 - b->t0 };
-    int k, end;
-
-    for (k = keys[0]; k < last; k = end) {
-        const int type = swa__tile_of(b, k)->v_type;
-        SWA__FN(stream) pf;
-        SWA__FN(value_rows) in;
-        end = runs && k == of->from ? of->run : swa__tile_end(k, last);
-        SWA__FN(few_values_at)(b, all, d, type, k, &in, &pf);
-        in.n = end - k;
-        SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA__WIDEST(R))
-                              SWA__FN(few_rows)(R, NW, T, of->p + k, in, pf, acc););
-    }
-}
-
-/* p.v of R rows over the keys of range, for `dims` dims from d0 on: o [R][dvp]. The chain goes on
+/* p.v of R rows over the keys of range, for the dims [d[0], d[1]): o [R][dvp]. The chain goes on
    from interval to interval and, with x->more, from piece to piece. There are sums for NW vectors:
    where dims are fewer, their last 16 stand in for each 16 that are missing, which gives the same
-   sums again, stored to the same place. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b, const int range[4],
-                                             const swa__pv *x, int d0, int dims) {
-    const int dvp = b->g->dvp, d[2] = { d0, d0 + dims };
+   sums again, stored to the same place. Fetches the next block's K, in one stream through all of a
+   block's passes over V. Once per type there is only the loop over a tile's keys; a tile that was
+   widened is f32 whatever the ring's type. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_sums)(int staged, int R, int NW, const swa__block *b,
+                                             const int range[4], const swa__pv *x, const int d[2]) {
+    /* fewer rows of AVX-512 take all dims at once and wait for memory: f16 of two 1.04 by runs */
+    const int dvp = b->g->dvp, dims = d[1] - d[0], runs = SWV_N < SWA__TILE || R >= 4,
+              all[2] = { b->t0, b->t1 - b->t0 };
     SWV acc[8][8];                       /* R by NW of them are used, and are registers */
     float *o[8];                         /* where the first row's vectors lie */
-    int i, j, r;
+    int i, j, r, k, end;
 
     SWV_UNROLL for (j = 0; j < NW; j++) {
         const int at = j * SWV_N;
-        o[j] = x->o + d0 + (at < dims ? at : dims - SWA__TILE + at % SWA__TILE);
+        o[j] = x->o + d[0] + (at < dims ? at : dims - SWA__TILE + at % SWA__TILE);
     }
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++)
             acc[i][j] = x->more ? SWV_LOAD(o[j] + i * dvp) : SWV_SET1(0.0f);
 
-    for (r = 0; r < 4; r += 2) SWA__FN(few_pv)(R, NW, b, range + r, x, d, acc);
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = end) {
+            const int type = swa__tile_of(b, k)->v_type;
+            SWA__FN(stream) pf;
+            SWA__FN(value_rows) in;
+            end = runs && k == x->from ? x->run : swa__tile_end(k, range[r + 1]);
+            SWA__FN(few_values_at)(b, all, d, type, k, &in, &pf);
+            in.n = end - k;
+            if (staged) SWV_BY_STAGED(type, SWA__FN(few_rows)(R, NW, T, x->p + k, in, pf, acc););
+            else SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA__WIDEST(R))
+                                       SWA__FN(few_rows)(R, NW, T, x->p + k, in, pf, acc););
+        }
 
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o[j] + i * dvp, acc[i][j]);
+}
+
+/* for `dims` dims from d0 on */
+SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b, const int range[4],
+                                             const swa__pv *x, int d0, int dims) {
+    const int d[2] = { d0, d0 + dims };
+    SWA__FN(few_sums)(0, R, NW, b, range, x, d);
 }
 
 /* q.k over the vectors [v0, v1), whole tiles, for R rows: as wide as may be. What four rows have
@@ -6574,13 +6660,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         for (; R == 4 && !one && (b->g->streams == 2 || type == SWA_F32)
                && v[0] + SWV_FEW_F32 <= v[1];
              v[0] += SWV_FEW_F32)
-            SWA__FN(few_qk)(0, R, SWV_FEW_F32, b, q, s, v);
+            SWA__FN(few_qk)(SWA__OF_ROWS, R, SWV_FEW_F32, b, q, s, v);
 #endif
         for (; !one && (R < 4 ? v[0] < v[1] : v[0] + SWV_FEW_KEYS(R) <= v[1]);
              v[0] += SWV_FEW_KEYS(R))
-            SWA__FN(few_qk)(0, R, SWV_FEW_KEYS(R), b, q, s, v);
+            SWA__FN(few_qk)(SWA__OF_ROWS, R, SWV_FEW_KEYS(R), b, q, s, v);
         for (; (R == 4 || one) && SWV_FEW_KEYS(R) > PER && v[0] < v[1]; v[0] += PER)
-            SWA__FN(few_qk)(0, R, PER, b, q, s, v);
+            SWA__FN(few_qk)(SWA__OF_ROWS, R, PER, b, q, s, v);
     }
 }
 
@@ -7030,11 +7116,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const floa
         type = b->tile[v[0]].k_type;
         v[1] = v[0] + 1;
         if (type == SWA_F32) {
-            SWA__FN(few_qk)(0, 8, 1, b, q, s, v);
+            SWA__FN(few_qk)(SWA__OF_ROWS, 8, 1, b, q, s, v);
         } else {
             if (v[1] < v1 && b->tile[v[1]].k_type == type) v[1]++;
             SWA__HOLDS(b->tile[v[0]].k_type != SWA_F32);
-            SWA__FN(few_qk)(0, 8, SWV_INDEX, b, q, s, v);
+            SWA__FN(few_qk)(SWA__OF_ROWS, 8, SWV_INDEX, b, q, s, v);
         }
     }
 }
@@ -7045,6 +7131,60 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const in
 
     for (d = 0; d < b->g->dvp; d += SWV_EIGHT * SWV_N)
         SWA__FN(few_dims)(8, SWV_EIGHT, b, range, x, d, SWV_EIGHT * SWV_N);
+}
+#endif
+
+#if SWA__READS_STAGED
+/* The same over a ring of staged types, which swa__in_place lets come here. Functions of their own,
+   or gcc lacks a register for the sums of others (q8 took 1.25 of its time), and one width for each
+   number of rows: where keys or dims are fewer, the last ones stand in. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(staged_keys)(int rows, const swa__block *b, const float *q,
+                                                   float *s, int v0, int v1) {
+    int v[2];
+
+    v[1] = v1;
+    for (v[0] = v0; v[0] < v1;) {
+#ifdef SWV_EIGHT
+        if (rows == 8) {
+            SWA__FN(few_qk)(SWA__OF_STAGED, 8, 2, b, q, s, v);
+            v[0] += 2;
+        } else
+#endif
+        if (rows == 4) {
+            SWA__FN(few_qk)(SWA__OF_STAGED, 4, SWV_STAGED_KEYS, b, q, s, v);
+            v[0] += SWV_STAGED_KEYS;
+        } else if (rows == 2) {
+            SWA__FN(few_qk)(SWA__OF_STAGED, 2, SWV_FEW_KEYS(2), b, q, s, v);
+            v[0] += SWV_FEW_KEYS(2);
+        } else {
+            SWA__FN(few_qk)(SWA__OF_STAGED, 1, SWV_FEW_KEYS(1), b, q, s, v);
+            v[0] += SWV_FEW_KEYS(1);
+        }
+    }
+}
+
+SWA__NOINLINE SWV_TARGET void SWA__FN(staged_values)(int rows, const swa__block *b,
+                                                     const int range[4], const swa__pv *x) {
+    int d[2];
+
+    for (d[0] = 0; d[0] < b->g->dvp; d[0] = d[1]) {
+#ifdef SWV_EIGHT
+        if (rows == 8) {
+            d[1] = d[0] + SWV_EIGHT * SWV_N;
+            SWA__FN(few_sums)(1, 8, SWV_EIGHT, b, range, x, d);
+        } else
+#endif
+        if (rows == 4) {
+            d[1] = swa__min(b->g->dvp, d[0] + SWV_FEW(4) * SWV_N);
+            SWA__FN(few_sums)(1, 4, SWV_FEW(4), b, range, x, d);
+        } else if (rows == 2) {
+            d[1] = swa__min(b->g->dvp, d[0] + SWV_FEW(2) * SWV_N);
+            SWA__FN(few_sums)(1, 2, SWV_FEW(2), b, range, x, d);
+        } else {
+            d[1] = swa__min(b->g->dvp, d[0] + SWV_FEW(1) * SWV_N);
+            SWA__FN(few_sums)(1, 1, SWV_FEW(1), b, range, x, d);
+        }
+    }
 }
 #endif
 #if SWA__LIGHT
@@ -7272,6 +7412,10 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
         if (SWV_PAIRED(b->g)) SWA__FN(pair_keys)(rows, b, q, s, v, end);
         else
 #endif
+#if SWA__READS_STAGED
+        if (SWA__IS_STAGED(b->tile[v / PER].k_type)) SWA__FN(staged_keys)(rows, b, q, s, v, end);
+        else
+#endif
 #ifdef SWV_EIGHT
         if (rows == 8) SWA__FN(few_keys8)(b, q, s, v, end);
         else
@@ -7375,6 +7519,10 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int any, int rows, int most, co
 #endif
 #ifdef SWV_LOAD_PAIR
             if (SWV_PAIRED(b->g)) SWA__FN(pair_values)(step, b, some, &x);
+            else
+#endif
+#if SWA__READS_STAGED
+            if (SWA__IS_STAGED(type)) SWA__FN(staged_values)(step, b, some, &x);
             else
 #endif
 #ifdef SWV_EIGHT
@@ -7589,8 +7737,8 @@ static SWV_TARGET int SWA__FN(index_scores)(int rows, swa__block *b, const swa__
         /* threes, and twos where those would leave one: a tile is two of AVX2 */
         const int step = SWV_INDEX > 2 && (v[1] - range[0]) % 3 == 0 ? SWV_INDEX : 2;
         SWA__HOLDS(b->tile[range[0] * SWV_N / SWA__TILE].k_type == SWA_F32);
-        if (step > 2) SWA__FN(few_qk)(1, SWV_INDEX_ROWS, SWV_INDEX, b, q, x->s, range);
-        else SWA__FN(few_qk)(1, SWV_INDEX_ROWS, 2, b, q, x->s, range);
+        if (step > 2) SWA__FN(few_qk)(SWA__OF_INDEX, SWV_INDEX_ROWS, SWV_INDEX, b, q, x->s, range);
+        else SWA__FN(few_qk)(SWA__OF_INDEX, SWV_INDEX_ROWS, 2, b, q, x->s, range);
         b->soon.p += g->dk / 4 * b->soon.lines * b->soon.apart;
         range[0] += step;
     }
@@ -9189,23 +9337,6 @@ static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, si
 }
 
 #if SWA__STAGED
-/* SWV_N numbers, by way of f16: see swa__f32_from_fp8. 480 is what E4M3's NaN would be. */
-SWV_INLINE SWV_TARGET SWV SWA__FN(load_fp8)(int type, const unsigned char *p) {
-#ifdef SWV_HALVES
-    SWV x;
-
-    if (type == SWA_E5M2) return SWV_HALVES(p, 8);
-    x = SWV_MUL(SWV_HALVES(p, 7), SWV_SET1(256.0f));
-    return SWV_SINCE(SWV_ABS(x), SWV_SET1(480.0f), SWV_SET1(swa__float_of(0x7fc00000u)), x);
-#else
-    float x[SWV_N];
-    int i;
-
-    for (i = 0; i < SWV_N; i++) x[i] = swa__f32_from_fp8(type, p[i]);
-    return SWV_LOAD(x);
-#endif
-}
-
 /* A ring's rows and tiles lie one behind the other, and few rows' kernel, which fetches what it will
    read, reads these in the stage: so the bytes two tiles of 128 dims ahead are fetched as these are
    widened. Zen 5 takes 0.82 of the time of a step of decode. */
@@ -10028,6 +10159,8 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 }
 #endif
 #undef SWV_BY_TYPE
+#undef SWV_BY_STAGED
+#undef SWV_STAGED_KEYS
 #undef SWV_BY_FLOATS
 
 /* The next instance defines these anew. */
@@ -10106,7 +10239,8 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_LOAD_F16
 #undef SWV_LOAD_BF16
 #undef SWV_LOAD_Q8
-#undef SWV_HALVES
+#undef SWV_FP8
+#undef SWV_ROW_E4M3
 #undef SWV_ROW
 #undef SWV_PIN
 #undef SWV_STORE_F16
@@ -10498,15 +10632,17 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
 }
 
 #if SWA__STAGED
-/* Four bytes, see SWV_HALVES in [SECTION 9]. */
-SWA__INLINE float32x4_t swa__halves_neon(const unsigned char *p, int n) {
+SWA__INLINE float32x4_t swa__fp8_neon(int type, const unsigned char *p) {
+    const int16x4_t sign = vdup_n_s16((int16_t)-0x8000), nan = vdup_n_s16((int16_t)-0x4080);
     uint32_t w;
     int16x4_t h;
 
     memcpy(&w, p, 4);
-    h = vshl_s16(vget_low_s16(vmovl_s8(vcreate_s8(w))), vdup_n_s16((int16_t)n));
-    h = vand_s16(h, vdup_n_s16((int16_t)(0x7f << n | -0x8000)));
-    return vcvt_f32_f16(vreinterpret_f16_s16(h));
+    h = vget_low_s16(vmovl_s8(vcreate_s8(w)));
+    if (type == SWA_E5M2) return vcvt_f32_f16(vreinterpret_f16_s16(vshl_n_s16(h, 8)));
+    h = vand_s16(vshl_n_s16(h, 7), nan); /* its bits are all that E4M3 has                        */
+    h = vorr_s16(h, vreinterpret_s16_u16(vceq_s16(vorr_s16(h, sign), nan)));
+    return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_s16(h)), 256.0f);
 }
 #endif
 
@@ -10538,7 +10674,7 @@ SWA__INLINE float32x4_t swa__halves_neon(const unsigned char *p, int n) {
 #define SWV_LOAD_F16(p)         vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
 #define SWV_LOAD_BF16(p)        vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))
 #define SWV_LOAD_Q8(p)          swa__load_q8_neon(p)
-#define SWV_HALVES(p, n)        swa__halves_neon((p), (n))
+#define SWV_FP8(type, p)        swa__fp8_neon((type), (p))
 #define SWV_ROW(type, p, x)     swa__row_neon((type), (p), (x))
 #define SWV_STORE_F16(p, v)     vst1_u16((p), vreinterpret_u16_f16(vcvt_f16_f32(v)))
 #define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__to_bf16_neon(v)), 16))
@@ -10900,6 +11036,29 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 
 /* By one shuffle of what a load has put into both lanes: one slot beside the FMAs, where VPMOVZXWD
    and a shift are two. */
+#if SWA__STAGED
+SWA__INLINE SWA__AVX2_TARGET void swa__row_e4m3_avx2(const void *p, __m256 *x) {
+    const __m256i sign = _mm256_set1_epi16((short)0x8000), nan = _mm256_set1_epi16((short)0xbf80);
+    __m256i h = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
+
+    h = _mm256_and_si256(_mm256_slli_epi16(h, 7), nan); /* its bits are all that E4M3 has         */
+    h = _mm256_or_si256(h, _mm256_cmpeq_epi16(_mm256_or_si256(h, sign), nan));
+    x[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(h));
+    x[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1));
+    x[0] = _mm256_mul_ps(x[0], _mm256_set1_ps(256.0f));
+    x[1] = _mm256_mul_ps(x[1], _mm256_set1_ps(256.0f));
+}
+
+SWA__INLINE SWA__AVX2_TARGET __m256 swa__fp8_avx2(int type, const unsigned char *p) {
+    __m128i c = _mm_loadl_epi64((const __m128i *)(const void *)p);
+    __m256 x[2];
+
+    if (type == SWA_E5M2) return _mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepi8_epi16(c), 8));
+    swa__row_e4m3_avx2(&c, x);
+    return x[0];
+}
+#endif
+
 SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
     const __m256i at = _mm256_setr_epi32(0x01008080, 0x03028080, 0x05048080, 0x07068080, 0x09088080,
                                          0x0b0a8080, 0x0d0c8080, 0x0f0e8080);
@@ -10957,9 +11116,8 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_LOAD_BF16(p)        swa__load_bf16_avx2(p)
 #define SWV_LOAD_Q8(p)          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32( \
                                     _mm_loadl_epi64((const __m128i *)(const void *)(p))))
-#define SWV_HALVES(p, n)        _mm256_cvtph_ps(_mm_and_si128(_mm_set1_epi16((short)(0x7f << (n) | -0x8000)), \
-                                    _mm_slli_epi16(_mm_cvtepi8_epi16( \
-                                        _mm_loadl_epi64((const __m128i *)(const void *)(p))), (n))))
+#define SWV_FP8(type, p)        swa__fp8_avx2((type), (p))
+#define SWV_ROW_E4M3(p, x)      swa__row_e4m3_avx2((p), (x))
 #define SWV_STORE_F16(p, v)     _mm_storeu_si128((__m128i *)(void *)(p), \
                                     _mm256_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
@@ -11196,6 +11354,21 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
     return _mm512_castsi512_ps(_mm512_and_si512(r, _mm512_set1_epi32(-65536)));
 }
 
+#if SWA__STAGED
+SWA__INLINE SWA__AVX512_TARGET __m512 swa__fp8_avx512(int type, const unsigned char *p) {
+    const __m128i c = _mm_loadu_si128((const __m128i *)(const void *)p);
+    const __m256i h = _mm256_cvtepi8_epi16(c);
+    __mmask16 number;
+
+    if (type == SWA_E5M2) return _mm512_cvtph_ps(_mm256_slli_epi16(h, 8));
+    number = _mm_cmpneq_epi8_mask(_mm_or_si128(c, _mm_set1_epi8(-128)), _mm_set1_epi8(-1));
+    return _mm512_mask_mul_ps(_mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)), number,
+                              _mm512_cvtph_ps(_mm256_and_si256(_mm256_slli_epi16(h, 7),
+                                                               _mm256_set1_epi16((short)0xbf80))),
+                              _mm512_set1_ps(256.0f));
+}
+#endif
+
 #if SWA__ROUNDS
 /* To 8 bits by two FMAs, where shifts and masks take four instructions: x times 2^16 - 1, rounded to
    24 bits, is off from x times 2^16 by x rounded to a multiple of its 16 lower bits, of two equally
@@ -11325,9 +11498,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
                                     _mm256_loadu_si256((const __m256i *)(const void *)(p))), 16))
 #define SWV_LOAD_Q8(p)          _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32( \
                                     _mm_loadu_si128((const __m128i *)(const void *)(p))))
-#define SWV_HALVES(p, n)        _mm512_cvtph_ps(_mm256_and_si256(_mm256_set1_epi16((short)(0x7f << (n) | -0x8000)), \
-                                    _mm256_slli_epi16(_mm256_cvtepi8_epi16( \
-                                        _mm_loadu_si128((const __m128i *)(const void *)(p))), (n))))
+#define SWV_FP8(type, p)        swa__fp8_avx512((type), (p))
 #define SWV_STORE_F16(p, v)     _mm256_storeu_si256((__m256i *)(void *)(p), \
                                     _mm512_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
 #define SWV_STORE_BF16(p, v)    _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi32_epi16( \
@@ -12519,7 +12690,8 @@ static size_t swa__partial_bytes(const swa_shape *s) {
          of the tile in one, off the grid      K moved, V in place       the same, narrow: widened
        keys lie in several segments, or rows   gathered; V in place      gathered
                                                where it can be
-       any of it in a staged type              widened                   widened
+       any of it in a staged type              widened, but where        widened
+                                               swa__in_place finds it
 
    On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 products or
    integer dot products take them as they are. */
@@ -13076,6 +13248,12 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
             memcpy(moved + lo, scale + lo, (size_t)(hi - lo) * sizeof(float));
             scale = moved;
         }
+        if (SWA__STAGED && x->type == SWA_Q8_32 && x->dim > 0) {
+            const float *groups = swa__scales_behind(x, x->p) + at;
+            if (i == SWA__V) b->groups.v = groups;
+            else b->groups.k = groups;
+            b->groups.apart = x->slots;
+        }
         for (t = (lo + shift) / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
             swa__tile_put(&b->tile[b->skip + t], i, x->dim > 0 ? x->p + at * x->row + t * tile : NULL,
                           x->type, scale != NULL ? scale + t * SWA__TILE : NULL);
@@ -13087,6 +13265,14 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
 static int swa__has_staged(const swa__source *src) {
     return SWA__IS_STAGED(src->x[SWA__K].type) || SWA__IS_STAGED(src->x[SWA__V].type)
         || SWA__IS_STAGED(src->x[SWA__TAIL].type);
+}
+
+/* Whether few rows' loops take the ring as it is. Staged types by whole fours of dims, without a
+   tail, and of one KV head. */
+static int swa__in_place(const swa__keys *keys, const swa__source *src, const swa__block *b) {
+    return !swa__has_staged(src)
+        || (SWA__READS_STAGED && keys->form == SWA__PLAIN && keys->shape.head_dim % 4 == 0
+            && keys->shape.tail_dim == 0 && b->heads == 1);
 }
 
 static int swa__has_q8(const swa__source *src) {
@@ -13110,7 +13296,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         const swa__source *src = swa__seek(in, s);
         if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end
             && keys->form != SWA__SINGLES && !(keys->form == SWA__PAIRS && swa__has_q8(src))
-            && !swa__has_staged(src)) {
+            && swa__in_place(keys, src, b)) {
             swa__stage_slots(src, src->first + (b->pos - src->pos), first, end, room, b);
             return;
         }
