@@ -238,8 +238,8 @@ typedef enum {
    list: else, and with SWA_SMALL, 1.6 to 2); error beside exact K and V (relative L2,
    bench/outliers.c: normal numbers, then 2 channels of K 20 times as large):
                                        Q8      Q8_32    E4M3     E5M2
-     decode, W 4096, groups of 4       0.8     1.0      1.1      0.85        AVX2: 1.0, 1.2, 1.4, 1.0
-     ... 32 heads on 32                0.6     0.8      0.8      0.6
+     decode, W 4096, groups of 4       0.75    1.1      1.1      0.8         AVX2: 0.95, 1.2, 1.4, 1.0
+     ... 32 heads on 32                0.6     0.9      0.8      0.6
      prefill 8192, W 1024              1.0     1.1      1.1      1.1
      ... W 4096, in chunks of 512      1.0     1.0      1.0      1.0
      error of K; of V                  1.1e-2  8.9e-3   4.3e-2   9.5e-2
@@ -1112,8 +1112,9 @@ typedef enum {
    give x + head_dim - rotary. x is packed: where q, k and v of a token lie side by side, call it
    per token, q and k as so many heads together.) Rotations add up: a rotated row moves by pos,
    which may be negative. freq [rotary/2] are inverse frequencies, from swa_yarn (scale 0: plain
-   ones); a pair of frequency 0 stands still (p-RoPE). Angles are computed in double: off by at most
-   1e-9 at any position, for freq up to 1. mscale multiplies cos and sin, each time: 0 = 1, below 0
+   ones); a pair of frequency 0 stands still (p-RoPE; Gemma 4's global layers: rotary = head_dim, 0
+   from pair head_dim/8 on). Angles are computed in double: off by at most 1e-9 at any position, for
+   freq up to 1. mscale multiplies cos and sin, each time: 0 = 1, below 0
    or not finite ARG. Cost: a sine and a cosine of rotary/2 angles a token and call, 2 us for 64,
    and 0.1 us a head of 128. */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
