@@ -139,7 +139,7 @@
    trees) 55, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 21, SWA_NO_Q8 18, SWA_NO_MODS (softcap,
    ALiBi, bias) 11, SWA_NO_STAGED (q8 by 32 numbers, fp8) 47, SWA_NO_BLOB (save, load) 4,
    SWA_NO_MASKS 3, SWA_NO_AVX512 215, SWA_NO_AVX2 117, SWA_NO_SIMD 344 (all vectors), and SWA_SMALL
-   127: fewer shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as
+   166: fewer shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as
    long, panels of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times,
    decode in f32 on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An
    engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes 230 KB;
@@ -1114,9 +1114,8 @@ typedef enum {
    which may be negative. freq [rotary/2] are inverse frequencies, from swa_yarn (scale 0: plain
    ones); a pair of frequency 0 stands still (p-RoPE; Gemma 4's global layers: rotary = head_dim, 0
    from pair head_dim/8 on). Angles are computed in double: off by at most 1e-9 at any position, for
-   freq up to 1. mscale multiplies cos and sin, each time: 0 = 1, below 0
-   or not finite ARG. Cost: a sine and a cosine of rotary/2 angles a token and call, 2 us for 64,
-   and 0.1 us a head of 128. */
+   freq up to 1. mscale multiplies cos and sin, each time: 0 = 1, below 0 or not finite ARG. Cost: a
+   sine and a cosine of rotary/2 angles a token and call, 2 us for 64, and 0.1 us a head of 128. */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
@@ -3370,9 +3369,28 @@ SWA__COLD static int swa__context_needed(const swa_cache_desc *d) {
     return found;
 }
 
+/* Under audit: a pattern over layers that is longer than they are, or none of two that repeats in the
+   other, unless it says all layers. */
+SWA__COLD static const char *swa__lists_audit(const swa_cache_desc *d) {
+    const int n[4] = { d->n_windows, d->n_shapes, d->n_types, d->n_k_rows };
+    int i, j;
+
+    if (d->windows == NULL) return SWA__NO_WINDOW;
+    for (i = 0; i < 4; i++) {
+        if (n[i] > d->n_layers)
+            return "n_windows, n_shapes, n_types or n_k_rows above n_layers, under audit";
+        for (j = 0; j < i && n[i] < d->n_layers; j++)
+            if (n[i] > 0 && n[j] > 0 && n[j] < d->n_layers && n[i] % n[j] != 0 && n[j] % n[i] != 0)
+                return "n_windows, n_shapes, n_types or n_k_rows: patterns of which none repeats in "
+                       "the other, under audit: is one cut off?";
+    }
+    return NULL;
+}
+
 /* What is wrong with a desc that can be said without looking at a layer; NULL = nothing. A count and
    its array are given both or not at all: one alone was forgotten. */
 SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
+    const char *fault;
     swa_shape s;
     int i;
 
@@ -3394,10 +3412,8 @@ SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
     if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20)
         return "max_context, max_rollback or capacity below 0, or more than 2^20 layers";
     if (d->audit < 0 || d->audit > 2) return "audit: not 0, 1 or 2";
-    if (d->audit > 0 && d->windows == NULL) return SWA__NO_WINDOW;
-    if (d->audit > 0 && (d->n_windows > d->n_layers || d->n_shapes > d->n_layers
-                         || d->n_types > d->n_layers || d->n_k_rows > d->n_layers))
-        return "n_windows, n_shapes, n_types or n_k_rows above n_layers, under audit";
+    fault = d->audit > 0 ? swa__lists_audit(d) : NULL;
+    if (fault != NULL) return fault;
     for (i = 0; i < d->n_k_rows; i++)
         if ((d->k_rows[i] & ~1) != 0) return "k_rows: neither 0 nor 1";
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
@@ -3405,9 +3421,10 @@ SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
                                                            "range (W below 1), or none made it";
     for (i = 0; d->audit > 0 && i < d->n_windows; i++)
         if (d->windows[i].kind == SWA__UNSAID) return SWA__NO_WINDOW;
-    if (d->audit > 0 && d->n_windows > 1 && d->max_context > 0 && !swa__context_needed(d))
-        return "max_context, and several windows of which no layer needs it, under audit: is n_windows "
-               "their number?";
+    if (d->audit > 0 && (d->n_windows > 1 || d->n_shapes > 1) && d->max_context > 0
+        && !swa__context_needed(d))
+        return "max_context, and several windows or shapes of which no layer needs it, under audit: "
+               "is n_windows the windows' number?";
     for (i = 0; i == 0 || i < d->n_types; i++) {
         const swa_types type = swa__types_of(d, i);
         if (!swa__types_ok(type.k, type.v, type.tail))
@@ -4906,7 +4923,7 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      many   panels of nr   rows          rows          f32, or bf16 as multiplied   folded
    Few rows wait for memory, so their numbers are widened on the way into the registers; many rows
    use each number so often that the stage had better widen it once. Of staged types it does so for
-   few rows too, but in a ring as most have it (swa__in_place): pairs, lists and tails have no
+   few rows too, except in a ring as most have it (swa__in_place): pairs, lists and tails have no
    loops for them, which would be dear.
 
    The sight of three tokens through a sliding window:

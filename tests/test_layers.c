@@ -228,7 +228,7 @@ TEST_EACH_ISA(layers_of_different_shapes) {
             r->d.windows = w;
             r->d.n_windows = 3;
             r->d.capacity = period == 2 ? 21 : 0;
-            r->d.audit = period == 3;
+            r->d.audit = period == 3 && r->d.n_types != 5; /* of which neither repeats in the other */
             for (int l = 0; l < LAYERS; l++) {
                 r->kv[l] = l;
                 r->shape[l] = shapes[l % period];

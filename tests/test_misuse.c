@@ -226,6 +226,36 @@ static void explains(const swa_cache_desc *d, const char *word, int at) {
     CHECK_INT(layer, at);
     CHECK_INT(swa_cache_bytes(d) == 0, word != NULL);
 }
+/* Under audit: patterns of which none repeats in the other. */
+static void misuse_patterns(void) {
+    swa_window six[6];
+    swa_shape five[5];
+    swa_cache_desc d;
+    memset(&d, 0, sizeof d);
+    d.n_layers = 12;
+    d.windows = six;
+    d.n_windows = 6;
+    d.shapes = five;
+    d.n_shapes = 5;
+    for (int i = 0; i < 6; i++) six[i] = swa_window_sliding(4);
+    for (int i = 0; i < 5; i++) five[i] = w.desc.shape;
+    explains(&d, NULL, -1); /* layer 5 has the window of place 5, and the shape of place 0 */
+    d.audit = 1;
+    explains(&d, "none repeats", -1);
+    d.n_shapes = 4;
+    explains(&d, "none repeats", -1);
+    d.n_shapes = 3;
+    explains(&d, NULL, -1);
+    d.n_layers = 6; /* a window for each of them */
+    d.n_shapes = 4;
+    explains(&d, NULL, -1);
+    d.n_windows = 1;
+    explains(&d, NULL, -1);
+    d.max_context = 100;
+    explains(&d, "max_context", -1); /* which none of them needs: is the pattern of windows cut off? */
+    d.audit = 0;
+    explains(&d, NULL, -1);
+}
 static void misuse_explain(void) {
     static const int other[] = { 0, 0 }, chain[] = { 1, 0 }, none[] = { 0, -1 }, last[] = { 1, 1 };
     const swa_window odd[3] = { w.windows[0], w.windows[1], swa_window_sliding(0) };
@@ -299,6 +329,7 @@ static void misuse_init(void) {
         REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), want);
         CHECK(swa_cache_explain(&d, NULL) != NULL);
     }
+    misuse_patterns();
     misuse_explain();
     CHECK(kv.mem_ == NULL);
     misuse_refused_cache();
