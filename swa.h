@@ -6258,6 +6258,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
     SWV x[8], mul[8], numbers, row[PER];
     int i, j, u;
 
+    SWV_UNROLL for (j = 0; j < NW; j++) mul[j] = SWV_SET1(0.0f);
     four[0] = four[1] = k->q;
     if (R == 8) {
         four[1] += 4 * k->dk;
@@ -6297,7 +6298,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
                 numbers = SWV_SET1(four[0][i]);
                 SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_FMA(numbers, x[j], acc[i][j]);
             }
-
             four[0] += R < 4 ? R : 4;
             four[1] += 4;
 
@@ -6538,9 +6538,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
 
     SWV_UNROLL for (j = 0; j < 8; j++)
         off[j] = j == 0 ? 0 : (size_t)swa__min(j * SWA__TILE, in.dims - SWA__TILE) * es;
-    if (type == SWA_Q8_32)
-        SWV_UNROLL for (j = 0; j < (NW * SWV_N + SWA__TILE - 1) / SWA__TILE; j++)
-            by[j] = in.scale + (in.from + (int)off[j]) / 32 * in.apart;
+    SWV_UNROLL for (j = 0; j < 8; j++)
+        by[j] = type == SWA_Q8_32 ? in.scale + (in.from + (int)off[j]) / 32 * in.apart : NULL;
     if (by_pairs) SWA__FN(stream_halves)(in.n, &in, &pf);
 #ifdef SWV_AT
     for (; k + SWV_N <= in.n; k += SWV_N) {              /* p of several keys at once */

@@ -42,6 +42,7 @@ WIDE(unpacklo_ps, , (i % 2 ? b : a).x[QUARTERS(i)])
 WIDE(unpackhi_ps, , (i % 2 ? b : a).x[QUARTERS(i) + 2])
 WIDE(add_epi32, i, (int32_t)((uint32_t)a.x[i] + (uint32_t)b.x[i]))
 WIDE(and_si256, i, a.x[i] & b.x[i])
+WIDE(or_si256, i, a.x[i] | b.x[i])
 WIDE(cmpeq_epi32, i, a.x[i] == b.x[i] ? -1 : 0)
 
 static __m256 _mm256_and_ps(__m256 a, __m256 b) {
@@ -100,14 +101,7 @@ static __m256i _mm256_setr_epi32(int a, int b, int c, int d, int e, int f, int g
     const __m256i r = { { a, b, c, d, e, f, g, h } };
     return r;
 }
-static __m128i _mm_set1_epi16(short x) {
-    int16_t h[8];
-    __m128i r;
-    int i;
-    LANES(8) h[i] = x;
-    memcpy(&r, h, 16);
-    return r;
-}
+static __m256i _mm256_set1_epi16(short x) { return _mm256_set1_epi32((int)((uint32_t)(uint16_t)x * 0x10001u)); }
 
 static __m256i _mm256_slli_epi32(__m256i a, int n) {
     int i;
@@ -128,6 +122,24 @@ static __m128i _mm_slli_epi16(__m128i a, int n) {
     return a;
 }
 
+static __m256i _mm256_slli_epi16(__m256i a, int n) {
+    uint16_t h[16];
+    int i;
+    memcpy(h, &a, 32);
+    LANES(16) h[i] = (uint16_t)(h[i] << n);
+    memcpy(&a, h, 32);
+    return a;
+}
+static __m256i _mm256_cmpeq_epi16(__m256i a, __m256i b) {
+    uint16_t x[16], y[16];
+    int i;
+    memcpy(x, &a, 32);
+    memcpy(y, &b, 32);
+    LANES(16) x[i] = x[i] == y[i] ? 0xffff : 0;
+    memcpy(&a, x, 32);
+    return a;
+}
+
 static __m256i _mm256_cvtepi8_epi32(__m128i a) {
     int8_t b[16];
     __m256i r;
@@ -144,6 +156,17 @@ static __m128i _mm_cvtepi8_epi16(__m128i a) {
     LANES(8) h[i] = b[i];
     memcpy(&a, h, 16);
     return a;
+}
+
+static __m256i _mm256_cvtepi8_epi16(__m128i a) {
+    int8_t b[16];
+    int16_t h[16];
+    __m256i r;
+    int i;
+    memcpy(b, &a, 16);
+    LANES(16) h[i] = b[i];
+    memcpy(&r, h, 32);
+    return r;
 }
 
 static float half_to_float(unsigned h) {
