@@ -237,6 +237,12 @@ MODEL __m512 model_mask_blend_ps(__mmask16 m, __m512 x, __m512 y) {
     MODEL_EACH(16) if (m >> j & 1) a.s[j] = b.s[j];
     return a.f;
 }
+MODEL __m512 model_mask_mul_ps(__m512 from, __mmask16 m, __m512 x, __m512 y) {
+    return model_mask_blend_ps(m, from, model_mul_ps(x, y));
+}
+MODEL __mmask16 model_cmpneq_epi8_mask(__m128i x, __m128i y) {
+    return (__mmask16)~_mm_movemask_epi8(_mm_cmpeq_epi8(x, y));
+}
 MODEL __m512 model_maskz_mov_ps(__mmask16 m, __m512 x) { return model_mask_blend_ps(m, model_setzero_ps(), x); }
 MODEL __m512i model_maskz_mov_epi16(__mmask32 m, __m512i x) {
     model_v a = MODEL_I(x);
@@ -322,6 +328,8 @@ MODEL __m512i model_castsi128_si512(__m128i x) { return model_inserti32x4(model_
 #define _mm512_add_ps model_add_ps
 #undef _mm512_and_si512
 #define _mm512_and_si512 model_and_si512
+#undef _mm_cmpneq_epi8_mask
+#define _mm_cmpneq_epi8_mask model_cmpneq_epi8_mask
 #undef _mm512_castps_si512
 #define _mm512_castps_si512 model_castps_si512
 #undef _mm512_castsi128_si512
@@ -382,6 +390,8 @@ MODEL __m512i model_castsi128_si512(__m128i x) { return model_inserti32x4(model_
 #define _mm512_mask_add_epi32 model_mask_add_epi32
 #undef _mm512_mask_blend_ps
 #define _mm512_mask_blend_ps model_mask_blend_ps
+#undef _mm512_mask_mul_ps
+#define _mm512_mask_mul_ps model_mask_mul_ps
 #undef _mm512_maskz_fmsub_ps
 #define _mm512_maskz_fmsub_ps model_maskz_fmsub_ps
 #undef _mm512_maskz_loadu_epi8
