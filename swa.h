@@ -11051,8 +11051,6 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(h, h));
 }
 
-/* By one shuffle of what a load has put into both lanes: one slot beside the FMAs, where VPMOVZXWD
-   and a shift are two. */
 #if SWA__STAGED
 SWA__INLINE SWA__AVX2_TARGET void swa__row_e4m3_avx2(const void *p, __m256 *x) {
     const __m256i sign = _mm256_set1_epi16((short)0x8000), nan = _mm256_set1_epi16((short)0xbf80);
@@ -11076,6 +11074,8 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__fp8_avx2(int type, const unsigned char 
 }
 #endif
 
+/* By one shuffle of what a load has put into both lanes: one slot beside the FMAs, where VPMOVZXWD
+   and a shift are two. */
 SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
     const __m256i at = _mm256_setr_epi32(0x01008080, 0x03028080, 0x05048080, 0x07068080, 0x09088080,
                                          0x0b0a8080, 0x0d0c8080, 0x0f0e8080);
@@ -18134,13 +18134,13 @@ static int swa__reads_written(const swa_shape *s, const swa_rows *rows, const sw
    keys that are lost are skipped, as all others that are not there. */
 static int swa__sees_lost(const swa__call *call) {
     const swa_rows *r = call->rows;
-    const swa_window *near = call->a.pick != NULL ? call->a.pick_window : &r->window;
+    const swa_window *shown = call->a.pick != NULL ? call->a.pick_window : &r->window;
     swa__seen seen;
     int i, found = 0;
 
     if (r->n_tokens == 0) return 0;
     seen = swa__seen_of(&r->window, r->pos, r->n_tokens);
-    seen.lo = near != NULL ? swa__max64(seen.lo, swa__lowest(near, r->pos)) : seen.hi;
+    seen.lo = shown != NULL ? swa__max64(seen.lo, swa__lowest(shown, r->pos)) : seen.hi;
     for (i = 0; i < call->n_kv; i++) {
         const swa_kv *kv = &call->kv[i];
         const int64_t from = kv->layout_ != 0 ? kv->pos - kv->lost_ : kv->pos;
