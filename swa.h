@@ -3371,7 +3371,7 @@ SWA__COLD static int swa__context_needed(const swa_cache_desc *d) {
 
 /* Under audit: a pattern over layers that is longer than they are, or none of two that repeats in the
    other, unless it says all layers. */
-SWA__COLD static const char *swa__lists_audit(const swa_cache_desc *d) {
+SWA__COLD static const char *swa__patterns_audit(const swa_cache_desc *d) {
     const int n[4] = { d->n_windows, d->n_shapes, d->n_types, d->n_k_rows };
     int i, j;
 
@@ -3412,7 +3412,7 @@ SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
     if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20)
         return "max_context, max_rollback or capacity below 0, or more than 2^20 layers";
     if (d->audit < 0 || d->audit > 2) return "audit: not 0, 1 or 2";
-    fault = d->audit > 0 ? swa__lists_audit(d) : NULL;
+    fault = d->audit > 0 ? swa__patterns_audit(d) : NULL;
     if (fault != NULL) return fault;
     for (i = 0; i < d->n_k_rows; i++)
         if ((d->k_rows[i] & ~1) != 0) return "k_rows: neither 0 nor 1";
@@ -7157,50 +7157,37 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const in
    number of rows: where keys or dims are fewer, the last ones stand in. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(staged_keys)(int rows, const swa__block *b, const float *q,
                                                    float *s, int v0, int v1) {
+    const int wide = rows == 8 ? 2 : rows == 4 ? SWV_STAGED_KEYS : SWV_FEW_KEYS(rows);
     int v[2];
 
     v[1] = v1;
-    for (v[0] = v0; v[0] < v1;) {
+    for (v[0] = v0; v[0] < v1; v[0] += wide) {
 #ifdef SWV_EIGHT
-        if (rows == 8) {
-            SWA__FN(few_qk)(SWA__OF_STAGED, 8, 2, b, q, s, v);
-            v[0] += 2;
-        } else
+        if (rows == 8) SWA__FN(few_qk)(SWA__OF_STAGED, 8, 2, b, q, s, v);
+        else
 #endif
-        if (rows == 4) {
-            SWA__FN(few_qk)(SWA__OF_STAGED, 4, SWV_STAGED_KEYS, b, q, s, v);
-            v[0] += SWV_STAGED_KEYS;
-        } else if (rows == 2) {
-            SWA__FN(few_qk)(SWA__OF_STAGED, 2, SWV_FEW_KEYS(2), b, q, s, v);
-            v[0] += SWV_FEW_KEYS(2);
-        } else {
-            SWA__FN(few_qk)(SWA__OF_STAGED, 1, SWV_FEW_KEYS(1), b, q, s, v);
-            v[0] += SWV_FEW_KEYS(1);
-        }
+        if (rows == 4) SWA__FN(few_qk)(SWA__OF_STAGED, 4, SWV_STAGED_KEYS, b, q, s, v);
+        else if (rows == 2) SWA__FN(few_qk)(SWA__OF_STAGED, 2, SWV_FEW_KEYS(2), b, q, s, v);
+        else SWA__FN(few_qk)(SWA__OF_STAGED, 1, SWV_FEW_KEYS(1), b, q, s, v);
     }
 }
 
 SWA__NOINLINE SWV_TARGET void SWA__FN(staged_values)(int rows, const swa__block *b,
                                                      const int range[4], const swa__pv *x) {
-    int d[2];
+    int d[2], wide = SWV_FEW(rows) * SWV_N;
 
-    for (d[0] = 0; d[0] < b->g->dvp; d[0] = d[1]) {
 #ifdef SWV_EIGHT
-        if (rows == 8) {
-            d[1] = d[0] + SWV_EIGHT * SWV_N;
-            SWA__FN(few_sums)(1, 8, SWV_EIGHT, b, range, x, d);
-        } else
+    if (rows == 8) wide = SWV_EIGHT * SWV_N;
 #endif
-        if (rows == 4) {
-            d[1] = swa__min(b->g->dvp, d[0] + SWV_FEW(4) * SWV_N);
-            SWA__FN(few_sums)(1, 4, SWV_FEW(4), b, range, x, d);
-        } else if (rows == 2) {
-            d[1] = swa__min(b->g->dvp, d[0] + SWV_FEW(2) * SWV_N);
-            SWA__FN(few_sums)(1, 2, SWV_FEW(2), b, range, x, d);
-        } else {
-            d[1] = swa__min(b->g->dvp, d[0] + SWV_FEW(1) * SWV_N);
-            SWA__FN(few_sums)(1, 1, SWV_FEW(1), b, range, x, d);
-        }
+    for (d[0] = 0; d[0] < b->g->dvp; d[0] = d[1]) {
+        d[1] = swa__min(b->g->dvp, d[0] + wide);
+#ifdef SWV_EIGHT
+        if (rows == 8) SWA__FN(few_sums)(1, 8, SWV_EIGHT, b, range, x, d);
+        else
+#endif
+        if (rows == 4) SWA__FN(few_sums)(1, 4, SWV_FEW(4), b, range, x, d);
+        else if (rows == 2) SWA__FN(few_sums)(1, 2, SWV_FEW(2), b, range, x, d);
+        else SWA__FN(few_sums)(1, 1, SWV_FEW(1), b, range, x, d);
     }
 }
 #endif
@@ -9354,9 +9341,9 @@ static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, si
 }
 
 #if SWA__STAGED
-/* A ring's rows and tiles lie one behind the other, and few rows' kernel, which fetches what it will
-   read, reads these in the stage: so the bytes two tiles of 128 dims ahead are fetched as these are
-   widened. Zen 5 takes 0.82 of the time of a step of decode. */
+/* A ring's rows and tiles lie one behind the other, and what fetches them for others finds these in
+   the stage: so the bytes two tiles of 128 dims ahead are fetched as these are widened. Zen 5 took
+   0.82 of the time of a step of decode that widened all its blocks. */
 #define SWA__STAGED_SOON(p, i) \
     do { if ((i) % 64 == 0) SWA__PREFETCH_L1((p) + (i) + 4096); } while (0)
 

@@ -113,32 +113,35 @@ static __m256i _mm256_srli_epi32(__m256i a, int n) {
     LANES(8) a.x[i] = (int32_t)((uint32_t)a.x[i] >> n);
     return a;
 }
-static __m128i _mm_slli_epi16(__m128i a, int n) {
-    uint16_t h[8];
-    int i;
-    memcpy(h, &a, 16);
-    LANES(8) h[i] = (uint16_t)(h[i] << n);
-    memcpy(&a, h, 16);
-    return a;
-}
+/* What has lanes of 16 bits, h of a and y of b. */
+#define WORDS(type, name, n, a_type, b_type, value)                                                                    \
+    static type name(a_type a, b_type b) {                                                                             \
+        uint16_t h[16] = { 0 }, y[16] = { 0 };                                                                         \
+        type r;                                                                                                        \
+        int i;                                                                                                         \
+        memcpy(h, &a, sizeof a);                                                                                       \
+        memcpy(y, &b, sizeof b);                                                                                       \
+        LANES(n) h[i] = (uint16_t)(value);                                                                             \
+        memcpy(&r, h, sizeof r);                                                                                       \
+        return r;                                                                                                      \
+    }
+WORDS(__m128i, _mm_slli_epi16, 8, __m128i, int, h[i] << b)
+WORDS(__m256i, _mm256_slli_epi16, 16, __m256i, int, h[i] << b)
+WORDS(__m256i, _mm256_cmpeq_epi16, 16, __m256i, __m256i, h[i] == y[i] ? 0xffff : 0)
 
-static __m256i _mm256_slli_epi16(__m256i a, int n) {
-    uint16_t h[16];
-    int i;
-    memcpy(h, &a, 32);
-    LANES(16) h[i] = (uint16_t)(h[i] << n);
-    memcpy(&a, h, 32);
-    return a;
-}
-static __m256i _mm256_cmpeq_epi16(__m256i a, __m256i b) {
-    uint16_t x[16], y[16];
-    int i;
-    memcpy(x, &a, 32);
-    memcpy(y, &b, 32);
-    LANES(16) x[i] = x[i] == y[i] ? 0xffff : 0;
-    memcpy(&a, x, 32);
-    return a;
-}
+#define WIDEN_BYTES(type, name, n)                                                                                     \
+    static type name(__m128i a) {                                                                                      \
+        int8_t b[16];                                                                                                  \
+        int16_t h[16];                                                                                                 \
+        type r;                                                                                                        \
+        int i;                                                                                                         \
+        memcpy(b, &a, 16);                                                                                             \
+        LANES(n) h[i] = b[i];                                                                                          \
+        memcpy(&r, h, sizeof r);                                                                                       \
+        return r;                                                                                                      \
+    }
+WIDEN_BYTES(__m128i, _mm_cvtepi8_epi16, 8)
+WIDEN_BYTES(__m256i, _mm256_cvtepi8_epi16, 16)
 
 static __m256i _mm256_cvtepi8_epi32(__m128i a) {
     int8_t b[16];
@@ -148,27 +151,6 @@ static __m256i _mm256_cvtepi8_epi32(__m128i a) {
     LANES(8) r.x[i] = b[i];
     return r;
 }
-static __m128i _mm_cvtepi8_epi16(__m128i a) {
-    int8_t b[16];
-    int16_t h[8];
-    int i;
-    memcpy(b, &a, 16);
-    LANES(8) h[i] = b[i];
-    memcpy(&a, h, 16);
-    return a;
-}
-
-static __m256i _mm256_cvtepi8_epi16(__m128i a) {
-    int8_t b[16];
-    int16_t h[16];
-    __m256i r;
-    int i;
-    memcpy(b, &a, 16);
-    LANES(16) h[i] = b[i];
-    memcpy(&r, h, 32);
-    return r;
-}
-
 static float half_to_float(unsigned h) {
     const int exponent = (int)(h >> 10 & 31), rest = (int)(h & 1023);
     double x = exponent == 0 ? ldexp(rest, -24) : ldexp(1024 + rest, exponent - 25);
