@@ -132,7 +132,7 @@
    -fPIC exports all, but under -fvisibility=hidden; from other languages: examples/hosts/
    bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void)
    is no look, (void)! is; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 572 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 573 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 86, SWA_NO_MLA (the
    block alone) 61, SWA_NO_BF16 (the type, and products in it) 121, SWA_NO_LISTS (lists of keys,
@@ -918,12 +918,12 @@ SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
                                             const swa_attn *attn, int phase, int part, int parts);
 
 /* Attention over the caller's own rows: any number of segments, ascending and disjoint in position.
-   The bits are those of a ring that holds the same numbers. A token's decode takes about twice as
-   long as over a ring (f16 from memory up to 2.6 times), whose K lies as it is read; prefill as
-   long. (16 positions that one does not fill are gathered: of one row each they take four to ten
-   times as long as one of all, most where few heads share a row.) Without audit those that no query
-   sees are asked for pos and n alone, 20 ns in each part and phase, the others (with pinned sinks
-   all before the last) for everything, 0.1 us: give thousands of pages from
+   The bits are those of a ring that holds the same numbers. A token's decode takes 1.3 to 2 times
+   as long as over a ring (on Intel f16 from memory up to 2.6 times), whose K lies as it is read;
+   prefill as long. (16 positions that one does not fill are gathered: of one row each they take
+   four to ten times as long as one of all, most where few heads share a row.) Without audit those
+   that no query sees are asked for pos and n alone, 20 ns in each part and phase, the others (with
+   pinned sinks all before the last) for everything, 0.1 us: give thousands of pages from
    swa_visible_range(window, pos) on.
    A visible position that no segment holds is skipped; but one that stood in a ring and is
    overwritten there is SWA_ERR_LOST, if segments read that ring: swa_cache_spans fills such ones
@@ -1877,7 +1877,8 @@ static int swa__fetches_twice(void) {
 
 /* Whether decode over the caller's rows weaves heads, see swa__woven_run: on Intel (Skylake: 0.5 to
    0.6 of the time in f32, 0.8 to 0.95 in narrow types). Zen 5 takes 1.2 times as long in f32, 1.6
-   in narrow types. Others have not been measured, and read one head after the other. */
+   in narrow types, Zen 4 1.2 to 1.9 and 1.7 to 2.2. Others have not been measured, and read one
+   head after the other. */
 static int swa__likes_weaving(void) {
 #if SWA__X86
     return SWA__EVERY_CPU || SWA__CPU_IS(intel);
@@ -5268,6 +5269,8 @@ typedef struct {
     /* The same of R = 4, 2 or 1 rows of f32, by whole vectors of dims; returns the first dim that
        is left. NULL = there is none */
     int (*step)(int R, const void *const *src, int dims, float mul, float *to);
+    /* 16 rows of 16-bit numbers as a tile of them, [dim][16]; dim > 15. NULL = they are packed */
+    void (*turn16)(const void *const *src, int dim, void *dst);
     void (*widen)(int type, const void *src, float *dst, size_t n); /* n a multiple of 16         */
     /* exact values; n a multiple of 16 */
     void (*narrow)(int type, const float *src, void *dst, size_t n);
@@ -5960,8 +5963,9 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(load_fp8)(int type, const unsigned char *p) {
 
 /* Vector j at p, of NW side by side. Types that are widened at less cost by the row of 16: row is
    what the first of its vectors has loaded for the others. So p counts only where j begins a row,
-   and a caller asks for j = 0, 1, 2... in turn. */
-SWV_INLINE SWV_TARGET SWV SWA__FN(load_nth)(int NW, int type, const void *p, int j, SWV *row) {
+   and a caller asks for j = 0, 1, 2... in turn. R: rows that it is multiplied by. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(load_nth)(int R, int NW, int type, const void *p, int j,
+                                            SWV *row) {
 #if SWA__STAGED
 #ifdef SWV_ROW_E4M3
     if (NW * SWV_N % SWA__TILE == 0 && type == SWA_E4M3) {
@@ -5979,6 +5983,10 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(load_nth)(int NW, int type, const void *p, int
         return row[j % (SWA__TILE / SWV_N)];
     }
 #endif
+#ifdef SWV_BF16_ONCE
+    if (R >= 4 && SWA__IS_BF16(type)) return SWV_BF16_ONCE(p);
+#endif
+    (void)R;
     (void)NW;
     (void)j;
     (void)row;
@@ -6288,7 +6296,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
                 /* tiles in turn: see SWV_KEY */
                 if (near && j % PER == 0 && (size_t)(u + j / PER) * SWA__TILE * es % 64 == 0)
                     SWA__PREFETCH_L1(k->at[j] + soon + (size_t)u * SWA__TILE * es);
-                x[j] = SWA__FN(load_nth)(NW, type, k->at[j] + y, j, row);
+                x[j] = SWA__FN(load_nth)(R, NW, type, k->at[j] + y, j, row);
                 if (type == SWA_Q8_32) x[j] = SWV_MUL(x[j], mul[j]);
                 SWV_UNROLL for (i = 0; i < by_key; i++)
                     acc[i][j] = SWV_FMA(
@@ -6505,7 +6513,7 @@ SWV_INLINE const char *SWA__FN(stream_line)(SWA__FN(stream) pf, int n) {
             SWA__FETCH(SWV_KEY_LINE(j, off[j * SWV_N / SWA__TILE]), pf.l1); \
         if (again && (size_t)(j * SWV_N) * es % 64 == 0) \
             SWA__PREFETCH(in.at + off[j * SWV_N / SWA__TILE] + in.again); \
-        x[j] = SWA__FN(load_nth)(NW, type, in.at + off[j * SWV_N / SWA__TILE] \
+        x[j] = SWA__FN(load_nth)(R, NW, type, in.at + off[j * SWV_N / SWA__TILE] \
                                      + (size_t)(j * SWV_N % SWA__TILE) * es, j, row); \
         if (type == SWA_Q8_32) x[j] = SWV_MUL(x[j], SWV_SET1(by[j * SWV_N / SWA__TILE][key])); \
         if (!by_rows) \
@@ -10242,6 +10250,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_ZIP
 #undef SWV_LOAD_F16
 #undef SWV_LOAD_BF16
+#undef SWV_BF16_ONCE
 #undef SWV_LOAD_Q8
 #undef SWV_FP8
 #undef SWV_ROW_E4M3
@@ -10583,6 +10592,28 @@ SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
     r[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
     r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
+
+#if !SWA__SMALL
+/* 8 rows by 8 dims at a time: rows i and i + 4 are woven, three times. */
+static void swa__turn16_neon(const void *const *src, int dim, void *dst) {
+    uint16x8_t r[8];
+    uint16x8x2_t z[4];
+    int d, row, i, step;
+
+    for (d = 0; d < dim; d += 8) {
+        const int from = swa__min(d, dim - 8); /* src ends at dim                                 */
+        for (row = 0; row < SWA__TILE; row += 8) {
+            SWA__UNROLL for (i = 0; i < 8; i++) r[i] = vld1q_u16((const uint16_t *)src[row + i] + from);
+            SWA__UNROLL for (step = 0; step < 3; step++) {
+                SWA__UNROLL for (i = 0; i < 4; i++) z[i] = vzipq_u16(r[i], r[i + 4]);
+                SWA__UNROLL for (i = 0; i < 8; i++) r[i] = z[i / 2].val[i % 2];
+            }
+            SWA__UNROLL for (i = 0; i < 8; i++)
+                vst1q_u16((uint16_t *)dst + (from + i) * SWA__TILE + row, r[i]);
+        }
+    }
+}
+#endif
 
 /* Small integers by way of 3 * 2^22, whose lowest bit counts 1: to convert them takes the units
    that multiply twice as long. */
@@ -11003,6 +11034,42 @@ SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
     }
 }
 
+#if !SWA__SMALL
+/* 8 rows by 16 dims at a time; what is made of dims 0 and 8, 1 and 9, ... comes apart as it is
+   stored. */
+static SWA__AVX2_TARGET void swa__turn16_avx2(const void *const *src, int dim, void *dst) {
+    __m256i r[8], t[8];
+    uint16_t *to;
+    int d, row, i;
+
+    for (row = 0; row < SWA__TILE; row += 8)
+        for (d = 0; d < dim; d += 16) {
+            const int from = swa__min(d, dim - 16); /* src ends at dim                            */
+            SWA__UNROLL for (i = 0; i < 8; i++)
+                r[i] = _mm256_loadu_si256(
+                    (const __m256i *)(const void *)((const uint16_t *)src[row + i] + from));
+            SWA__UNROLL for (i = 0; i < 8; i += 2) {
+                t[i] = _mm256_unpacklo_epi16(r[i], r[i + 1]);
+                t[i + 1] = _mm256_unpackhi_epi16(r[i], r[i + 1]);
+            }
+            SWA__UNROLL for (i = 0; i < 8; i += 4) {
+                r[i] = _mm256_unpacklo_epi32(t[i], t[i + 2]);
+                r[i + 1] = _mm256_unpackhi_epi32(t[i], t[i + 2]);
+                r[i + 2] = _mm256_unpacklo_epi32(t[i + 1], t[i + 3]);
+                r[i + 3] = _mm256_unpackhi_epi32(t[i + 1], t[i + 3]);
+            }
+            to = (uint16_t *)dst + from * SWA__TILE + row;
+            SWA__UNROLL for (i = 0; i < 8; i++, to += SWA__TILE) {
+                t[0] = i % 2 == 0 ? _mm256_unpacklo_epi64(r[i / 2], r[4 + i / 2])
+                                  : _mm256_unpackhi_epi64(r[i / 2], r[4 + i / 2]);
+                _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(t[0]));
+                _mm_storeu_si128((__m128i *)(void *)(to + 8 * SWA__TILE),
+                                 _mm256_extracti128_si256(t[0], 1));
+            }
+        }
+}
+#endif
+
 SWA__INLINE SWA__AVX2_TARGET __m256 swa__zip_avx2(__m256 a, __m256 b, int high) {
     const __m256 x = _mm256_unpacklo_ps(a, b), y = _mm256_unpackhi_ps(a, b);
     return high ? _mm256_permute2f128_ps(x, y, 0x31) : _mm256_permute2f128_ps(x, y, 0x20);
@@ -11342,6 +11409,55 @@ SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
     }
 }
 
+#if !SWA__SMALL
+/* 16 dims at a time: row i's in the lower half of a vector, row i + 8's in the upper; what is made
+   of dims 0 and 8, 1 and 9, ... comes apart as it is stored. */
+static SWA__AVX512_TARGET void swa__turn16_avx512(const void *const *src, int dim, void *dst) {
+    __m512i r[8], t[8], a, b;
+    uint16_t *to;
+    int d, i;
+
+    for (d = 0; d < dim; d += 16) {
+        const int from = swa__min(d, dim - 16); /* src ends at dim                                */
+        SWA__UNROLL for (i = 0; i < 8; i++) {
+            const uint16_t *low = (const uint16_t *)src[i] + from,
+                           *high = (const uint16_t *)src[i + 8] + from;
+            r[i] = _mm512_inserti64x4(
+                _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)low)),
+                _mm256_loadu_si256((const __m256i *)(const void *)high), 1);
+        }
+        SWA__UNROLL for (i = 0; i < 8; i += 2) {
+            t[i] = _mm512_unpacklo_epi16(r[i], r[i + 1]);
+            t[i + 1] = _mm512_unpackhi_epi16(r[i], r[i + 1]);
+        }
+        SWA__UNROLL for (i = 0; i < 8; i += 4) {
+            r[i] = _mm512_unpacklo_epi32(t[i], t[i + 2]);
+            r[i + 1] = _mm512_unpackhi_epi32(t[i], t[i + 2]);
+            r[i + 2] = _mm512_unpacklo_epi32(t[i + 1], t[i + 3]);
+            r[i + 3] = _mm512_unpackhi_epi32(t[i + 1], t[i + 3]);
+        }
+        to = (uint16_t *)dst + from * SWA__TILE;
+        SWA__UNROLL for (i = 0; i < 4; i++, to += 2 * SWA__TILE) {
+            a = _mm512_unpacklo_epi64(r[i], r[4 + i]);
+            b = _mm512_unpackhi_epi64(r[i], r[4 + i]);
+            _mm512_storeu_si512(to, _mm512_shuffle_i64x2(a, b, 0x88));
+            _mm512_storeu_si512(to + 8 * SWA__TILE, _mm512_shuffle_i64x2(a, b, 0xdd));
+        }
+    }
+}
+#endif
+
+/* By one instruction, which puts 0 below each; to widen and to shift are two, and take slots from
+   FMAs. Four rows on Zen 4: decode 0.94 to 0.97 of the time, eight 0.98; fewer wait for memory
+   instead, and took 0.95 in cache, 1.1 from memory. */
+SWA__INLINE SWA__AVX512_TARGET __m512 swa__bf16_once_avx512(const void *p) {
+    const __m512i x = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p)),
+                  at = _mm512_setr_epi32(0, 0x10000, 0x20000, 0x30000, 0x40000, 0x50000, 0x60000,
+                                         0x70000, 0x80000, 0x90000, 0xa0000, 0xb0000, 0xc0000,
+                                         0xd0000, 0xe0000, 0xf0000);
+    return _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, at, x));
+}
+
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__zip_avx512(__m512 a, __m512 b, int high) {
     const __m512i i = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     return _mm512_permutex2var_ps(a, _mm512_add_epi32(i, _mm512_set1_epi32(8 * high)), b);
@@ -11498,6 +11614,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_TRANSPOSE(r)        swa__transpose_avx512(r)
 #define SWV_ZIP(a, b, high)     swa__zip_avx512((a), (b), (high))
 #define SWV_LOAD_F16(p)         _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
+#define SWV_BF16_ONCE(p)        swa__bf16_once_avx512(p)
 #define SWV_LOAD_BF16(p)        _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32( \
                                     _mm256_loadu_si256((const __m256i *)(const void *)(p))), 16))
 #define SWV_LOAD_Q8(p)          _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32( \
@@ -12267,12 +12384,12 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
    where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. The
    macros behind it stand for a member and its comma, or for nothing where a switch has left the
    member out. */
-#define SWA__KERNELS(isa, nr, step, few_list, half, half_sums, pairs, half_pairs) { \
+#define SWA__KERNELS(isa, nr, step, turn16, few_list, half, half_sums, pairs, half_pairs) { \
     nr, swa__few_##isa, few_list, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs }, \
       { swa__many_##isa, half_sums } }, \
     swa__fold_##isa, swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, step, \
-    swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
+    turn16, swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
     SWA__BF16_KERNELS(isa) SWA__TO_ROWS(isa) SWA__DOTS_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
@@ -12333,8 +12450,10 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #endif
 #if SWA__SMALL
 #  define SWA__MANY_HALF(isa) NULL
+#  define SWA__TURN16(isa) NULL
 #else
 #  define SWA__MANY_HALF(isa) swa__many_half_##isa
+#  define SWA__TURN16(isa) swa__turn16_##isa
 #endif
 #if SWA__LISTS && !SWA__SMALL
 #  define SWA__FEW_LIST(isa) swa__few_list_##isa
@@ -12343,25 +12462,26 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #endif
 
 static const swa__kernels *swa__kernels_of(int isa) {
-    static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL, NULL, NULL, NULL);
+    static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 #if SWA__NEON
-    static const swa__kernels neon = SWA__KERNELS(neon, 8, NULL, NULL, NULL, NULL, NULL, NULL);
+    static const swa__kernels neon = SWA__KERNELS(neon, 8, NULL, SWA__TURN16(neon), NULL, NULL, NULL,
+                                                   NULL, NULL);
     if (isa == SWA_ISA_NEON) return &neon;
 #endif
 #if SWA__SIMD128
-    static const swa__kernels simd128 = SWA__KERNELS(simd128, 8, NULL, NULL, NULL, NULL, NULL, NULL);
+    static const swa__kernels simd128 = SWA__KERNELS(simd128, 8, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
     if (isa == SWA_ISA_SIMD128) return &simd128;
 #endif
 #if SWA__AVX2
     static const swa__kernels avx2 =
-        SWA__KERNELS(avx2, 24, swa__step_avx2, SWA__FEW_LIST(avx2), SWA__MANY_HALF(avx2),
-                     SWA__MANY_HALF(avx2), NULL, NULL);
+        SWA__KERNELS(avx2, 24, swa__step_avx2, SWA__TURN16(avx2), SWA__FEW_LIST(avx2),
+                     SWA__MANY_HALF(avx2), SWA__MANY_HALF(avx2), NULL, NULL);
     if (isa == SWA_ISA_AVX2) return &avx2;
 #endif
 #if SWA__AVX512
     static const swa__kernels avx512 =
-        SWA__KERNELS(avx512, 32, swa__step_avx512, SWA__FEW_LIST(avx512), SWA__MANY_HALF(avx512),
-                     NULL, SWA__MANY_PAIRS, SWA__MANY_HALF_PAIRS);
+        SWA__KERNELS(avx512, 32, swa__step_avx512, SWA__TURN16(avx512), SWA__FEW_LIST(avx512),
+                     SWA__MANY_HALF(avx512), NULL, SWA__MANY_PAIRS, SWA__MANY_HALF_PAIRS);
     if (isa == SWA_ISA_AVX512) return &avx512;
 #endif
     (void)isa;
@@ -12698,7 +12818,8 @@ static size_t swa__partial_bytes(const swa_shape *s) {
                                                swa__in_place finds it
 
    On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 products or
-   integer dot products take them as they are. */
+   integer dot products take them as they are, nor, for few rows in f32, 16 rows of 16-bit numbers
+   that make a tile: to turn them costs half of what it does in f32. */
 
 /* One tile's place in the room: K and tail transposed, V as rows. */
 typedef struct {
@@ -12706,8 +12827,9 @@ typedef struct {
     int dvp, bare;                       /* bare: it holds no key yet                             */
     const void **v;                      /* few rows of a list: where V of each key lies, and ... */
     unsigned char *v_type;               /* ... of what type; NULL: V is made, as rows            */
-    int tiles, made;                     /* whole tiles of rows are made for Intel's tiles at
-                                            once; bit i: operand i has been                       */
+    int tiles, narrow;                   /* whole tiles of rows are made for Intel's tiles at
+                                            once; those of 16 bits stay as narrow                 */
+    swa_type type[SWA__OPERANDS];        /* of what has been made, K and tail                     */
 } swa__spot;
 
 /* To the tile behind it. A tile's tail stands right behind its K, so both move alike. */
@@ -12740,7 +12862,9 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     /* V in K is made of the same numbers, by another rule for tiny ones. What is stored comes by
        the call's keys, which have no form */
     to->tiles = SWA__AMX && keys->form == SWA__TILE_AMX && !s->v_in_k;
-    to->made = 0;
+    /* few rows' loops widen as they read */
+    to->narrow = keys->kr->turn16 != NULL && keys->form == SWA__PLAIN && !keys->as_f32;
+    to->type[SWA__K] = to->type[SWA__TAIL] = SWA_F32;
 }
 
 /* A tile's operand i is at p. */
@@ -13032,10 +13156,15 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
 #if SWA__AMX
     if (a == 0 && b == SWA__TILE && to->tiles && round != SWA_Q8 && type != SWA_Q8) {
         swa__amx_rows((int)type, x->dim, src, to->x[which]);
-        to->made |= 1 << which;
+        to->type[which] = SWA_BF16_TILE;
         return;
     }
 #endif
+    if (a == 0 && b == SWA__TILE && to->narrow && !made && x->size == 2 && x->dim >= 16) {
+        keys->kr->turn16(src, x->dim, to->x[which]);
+        to->type[which] = type;
+        return;
+    }
     if (a == 0 && b == SWA__TILE) {
         keys->kr->pack(src, (int)type, SWA__TILE, x->dim, 1.0f, to->x[which]);
         return;
@@ -13200,7 +13329,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
 
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
-    to->made = 0;
+    to->type[SWA__K] = to->type[SWA__TAIL] = SWA_F32;
 
     for (; s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
         const swa__source *src = swa__seek(in, s);
@@ -13226,8 +13355,8 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
             } else swa__keys_in(keys, src, x, row, from, end, to);
         }
     }
-    if (to->made >> SWA__K & 1) t->k_type = SWA_BF16_TILE;
-    if (to->made >> SWA__TAIL & 1) t->tail_type = SWA_BF16_TILE;
+    t->k_type = (int)to->type[SWA__K];
+    t->tail_type = (int)to->type[SWA__TAIL];
     swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
 }
@@ -14758,6 +14887,8 @@ static void swa__picked_tile(swa__cursor *in, swa__picked *k, swa__spot *to, swa
             else swa__picked_in(in->keys, src, x, k->row, a, b, to);
         }
     }
+    t->k_type = (int)to->type[SWA__K];
+    t->tail_type = (int)to->type[SWA__TAIL];
     swa__tile_finish(in->keys, 0, scaled, to, t);
 }
 

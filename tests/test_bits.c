@@ -698,6 +698,69 @@ TEST_EACH_ISA(bits_woven_beside_ring) {
     }
 }
 
+/* The f32 rows that rows of 16 bits stand for. */
+static float *woven_wide(swa_type type, const void *rows, size_t n) {
+    float *x = t_floats(n);
+    for (size_t i = 0; i < n; i++) {
+        uint16_t h;
+        memcpy(&h, (const unsigned char *)rows + 2 * i, 2);
+        const uint32_t as_f32 = (uint32_t)h << 16;
+        if (type == SWA_BF16) memcpy(&x[i], &as_f32, 4);
+        else x[i] = ldexpf((float)(h & 1023) + 1024.0f, (h >> 10 & 31) - 25) * (h & 0x8000 ? -1.0f : 1.0f);
+    }
+    return x;
+}
+
+/* Rows of 16 bits give the bits of the f32 rows that they stand for: few rows turn whole tiles of them as they are.
+   Dims that fill no vectors, or none at all; tails; a segment that ends within a tile. */
+TEST_EACH_ISA(bits_rows_of_16_bits) {
+    enum { KEYS = 75, DV = 20 };
+    static const int dims[] = { 16, 17, 24, 40, 9, 64 }, tails[] = { 0, 24, 16, 5 };
+    for (int i = 0; i < 24; i++) {
+        const t_block *mark = t_.blocks;
+        const swa_type type = i % 2 ? SWA_F16 : SWA_BF16;
+        const int heads = 2 * (1 + i % 5), dk = dims[i % 6], dt = tails[i / 6];
+        const void *narrow[3] = { woven_numbers((size_t)(KEYS * 2 * dk), 2), woven_numbers(KEYS * 2 * DV, 2),
+                                  woven_numbers((size_t)(KEYS * 2 * dt), 2) };
+        float *out[2], *stat[2];
+        const float *q = t_random(heads * dk, 1.0f), *q_tail = t_random(heads * dt, 1.0f);
+        for (int wide = 0; wide < 2; wide++) {
+            swa_kv kv[2] = { { 0 } };
+            swa_rows r;
+            swa_attn a = { 0 };
+            kv[0].k = wide ? woven_wide(type, narrow[0], (size_t)(KEYS * 2 * dk)) : narrow[0];
+            kv[0].v = wide ? woven_wide(type, narrow[1], KEYS * 2 * DV) : narrow[1];
+            kv[0].tail = wide ? woven_wide(type, narrow[2], (size_t)(KEYS * 2 * dt)) : narrow[2];
+            kv[0].k_type = wide ? SWA_F32 : type;
+            kv[0].n = 37;
+            kv[0].pos = i;
+            kv[1] = kv[0];
+            kv[1].pos += 37;
+            kv[1].n = KEYS - 37;
+            kv[1].k = (const char *)kv[0].k + 37 * 2 * dk * (wide ? 4 : 2);
+            kv[1].v = (const char *)kv[0].v + 37 * 2 * DV * (wide ? 4 : 2);
+            kv[1].tail = (const char *)kv[0].tail + 37 * 2 * dt * (wide ? 4 : 2);
+            at_one_query(&r, heads, dk, kv, 2, i + KEYS - 1);
+            r.shape.n_kv_heads = 2;
+            r.shape.v_dim = DV;
+            r.shape.tail_dim = dt;
+            r.isa = isa;
+            r.scratch_bytes = swa_attention_bytes(&r, 1);
+            r.scratch = t_alloc(r.scratch_bytes);
+            a.q.p = q;
+            a.q_tail.p = dt ? q_tail : NULL;
+            a.scale = 0.1f;
+            a.out.p = out[wide] = t_floats(heads * DV);
+            a.stat = stat[wide] = t_floats(2 * heads);
+            t_label("case %d", i);
+            REQUIRE(CHECK_OK(swa_attention(&r, &a)));
+        }
+        CHECK_BITS(out[0], out[1], heads * DV);
+        CHECK_BITS(stat[0], stat[1], 2 * heads);
+        t_free_to(mark);
+    }
+}
+
 /* ---- spans that look ahead must come in one run; everything else may vary ---- */
 
 TEST_EACH_ISA(bits_prefix) {

@@ -264,6 +264,9 @@ MODEL __m512i model_maskz_slli_epi32(__mmask16 m, __m512i x, unsigned n) {
 /* a: which lane of b */
 MODEL_II(model_permutexvar_epi16, 32, w, b.w[a.w[j] & 31])
 MODEL_II(model_permutexvar_epi8, 64, b, b.b[a.b[j] & 63])
+MODEL __m512i model_maskz_permutexvar_epi16(__mmask32 m, __m512i x, __m512i y) {
+    return model_maskz_mov_epi16(m, model_permutexvar_epi16(x, y));
+}
 MODEL __m512 model_permutex2var_ps(__m512 x, __m512i index, __m512 y) {
     model_v a = MODEL_F(x), i = MODEL_I(index), b = MODEL_F(y), r;
     MODEL_EACH(16) r.s[j] = (i.d[j] & 16 ? b.s : a.s)[i.d[j] & 15];
@@ -288,6 +291,9 @@ MODEL __m512 model_shuffle_f32x4(__m512 x, __m512 y, int how) {
     model_v a = MODEL_F(x), b = MODEL_F(y), r;
     MODEL_EACH(4) r.quarter[j] = (j & 2 ? b.quarter : a.quarter)[how >> 2 * j & 3];
     return r.f;
+}
+MODEL __m512i model_shuffle_i64x2(__m512i x, __m512i y, int how) {
+    return (__m512i)model_shuffle_f32x4((__m512)x, (__m512)y, how);
 }
 /* Of each 128 bits the lower or upper half, numbers of x and y in turn; n numbers fill them. */
 #define MODEL_UNPACK(name, type, A, n, lane, upper, result)                                                            \
@@ -422,6 +428,8 @@ MODEL __m512i model_castsi128_si512(__m128i x) { return model_inserti32x4(model_
 #define _mm512_permutex2var_ps model_permutex2var_ps
 #undef _mm512_permutex2var_epi16
 #define _mm512_permutex2var_epi16 model_permutex2var_epi16
+#undef _mm512_maskz_permutexvar_epi16
+#define _mm512_maskz_permutexvar_epi16 model_maskz_permutexvar_epi16
 #undef _mm512_permutexvar_epi16
 #define _mm512_permutexvar_epi16 model_permutexvar_epi16
 #undef _mm512_permutexvar_epi8
@@ -448,6 +456,8 @@ MODEL __m512i model_castsi128_si512(__m128i x) { return model_inserti32x4(model_
 #define _mm512_setzero_si512 model_setzero_si512
 #undef _mm512_shuffle_f32x4
 #define _mm512_shuffle_f32x4 model_shuffle_f32x4
+#undef _mm512_shuffle_i64x2
+#define _mm512_shuffle_i64x2 model_shuffle_i64x2
 #undef _mm512_shuffle_ps
 #define _mm512_shuffle_ps model_shuffle_ps
 #undef _mm512_slli_epi32

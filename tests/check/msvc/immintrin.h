@@ -190,6 +190,31 @@ static __m128i _mm256_cvtps_ph(__m256 a, int how) {
     return r;
 }
 
+static __m256i _mm256_loadu_si256(const __m256i *p) {
+    __m256i r;
+    memcpy(&r, p, 32);
+    return r;
+}
+/* Of each 128 bits the lower or upper half, numbers of `size` words of a and b in turn. */
+static __m256i unpacked(__m256i a, __m256i b, int size, int upper) {
+    uint16_t x[2][16], h[16];
+    int i;
+    memcpy(x[0], &a, 32);
+    memcpy(x[1], &b, 32);
+    LANES(16) {
+        const int number = i % 8 / size;
+        h[i] = x[number % 2][i / 8 * 8 + upper * 4 + number / 2 * size + i % size];
+    }
+    memcpy(&a, h, 32);
+    return a;
+}
+static __m256i _mm256_unpacklo_epi16(__m256i a, __m256i b) { return unpacked(a, b, 1, 0); }
+static __m256i _mm256_unpackhi_epi16(__m256i a, __m256i b) { return unpacked(a, b, 1, 1); }
+static __m256i _mm256_unpacklo_epi32(__m256i a, __m256i b) { return unpacked(a, b, 2, 0); }
+static __m256i _mm256_unpackhi_epi32(__m256i a, __m256i b) { return unpacked(a, b, 2, 1); }
+static __m256i _mm256_unpacklo_epi64(__m256i a, __m256i b) { return unpacked(a, b, 4, 0); }
+static __m256i _mm256_unpackhi_epi64(__m256i a, __m256i b) { return unpacked(a, b, 4, 1); }
+
 static __m128i _mm256_extracti128_si256(__m256i a, int half) {
     __m128i r;
     memcpy(&r, a.x + half * 4, 16);
