@@ -174,7 +174,7 @@ build/test_%: build/swa.o build/test_%.o
 build/test_%.asan: tests/test_%.c build/swa.asan.o $(HEADERS)
 	$(CC) $(TFLAGS) -g $(SAN) -DSWA__IMPLEMENTED $< build/swa.asan.o -o $@ $(LIBS)
 # These run as long at most without -O1 as it takes: three seconds for the example's products, half a one for a test.
-CALM    := quants mla trees layers checksums misuse step masks bias vocab window helpers
+CALM    := quants families mla trees layers checksums misuse step masks bias vocab window helpers
 $(CALM:%=build/test_%.o): TFLAGS += -O0
 # The library's own threads: the bits again, and the latent block.
 RUN     := OMP_NUM_THREADS=1

@@ -50,7 +50,7 @@ def build(folder):
     source, lib = os.path.join(folder, "swa.c"), os.path.join(folder, "libswa.so")
     with open(source, "w") as f:
         f.write('#define SWA_IMPLEMENTATION\n#include "swa.h"\n')
-    cc("-std=c99", "-O1", "-shared", "-fPIC", "-fvisibility=hidden",
+    cc("-std=c99", *os.environ.get("CFLAGS", "-O2").split(), "-shared", "-fPIC", "-fvisibility=hidden",
        '-DSWA_API=__attribute__((visibility("default")))', source, "-o", lib)
     return lib
 

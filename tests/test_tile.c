@@ -228,6 +228,7 @@ TEST_EACH_ISA(tile_bits) {
    place in the ring, or is moved first where positions are no slots. */
 TEST_EACH_ISA(tile_tiny) {
     for (int i = 0; i < 4; i++) {
+        if (t_leave(isa, i, 0, 4)) continue;
         const t_block *mark = t_.blocks;
         at_case c = at_new(20, 1, 64, 64, 300);
         const size_t size = (size_t)c.n * at_o_row(&c), rows = (size_t)c.n * 20;
