@@ -3335,27 +3335,45 @@ SWA__COLD static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__
     return status == SWA_OK ? swa__layer_region(l) : status;
 }
 
-/* Layer i. One that reads another's rows has that layer's ring, and must not need more than is kept
-   there: no wider window, the same sinks; nor say that rows are what they are not. */
-SWA__COLD static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l) {
+/* Why a layer cannot read the ring of another one: it must not need more than is kept there, no
+   wider window, the same sinks; nor say that rows are what they are not. */
+SWA__COLD static const char *swa__reader_fault(const swa__layer *reader, const swa__layer *l) {
+    int i;
+
+    if (!swa__same_rows(&reader->shape, &l->shape))
+        return "kv_layer: the layer that it names has rows of another shape";
+    if (reader->window.n_sink != l->pinned)
+        return "kv_layer: the layer that it names keeps another number of sinks";
+    for (i = 0; i < SWA__OPERANDS; i++)
+        if (reader->type[i] != l->type[i])
+            return "kv_layer: the layer that it names has rows of another type";
+    return swa__reach(&reader->window) > swa__reach(&l->window)
+         ? "kv_layer: the window of the layer that it names reaches less far back" : NULL;
+}
+
+/* Layer i. One that reads another's rows has that layer's ring. *why (may be NULL): what is wrong
+   between the two. */
+SWA__COLD static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l,
+                                            const char **why) {
     const int ring = d->kv_layer != NULL ? d->kv_layer[i] : i;
     swa_status status = swa__layer_own(d, i, l);
-    const swa_window window = l->window;
-    const swa_shape shape = l->shape;
-    swa_type type[SWA__OPERANDS];
+    const swa__layer reader = *l;
+    const char *fault;
 
-    memcpy(type, l->type, sizeof type);
     if (status != SWA_OK || ring == i) return status;
-    /* no chains: the other one has rows of its own */
-    if (ring < 0 || ring >= d->n_layers || d->kv_layer[ring] != ring) return SWA_ERR_ARG;
-    status = swa__layer_own(d, ring, l); /* its own fault, with its own status */
-    if (status != SWA_OK) return status;
-    if (!swa__same_rows(&shape, &l->shape) || window.n_sink != l->pinned) return SWA_ERR_ARG;
-    for (i = 0; i < SWA__OPERANDS; i++)
-        if (type[i] != l->type[i]) return SWA_ERR_ARG;
-    if (swa__reach(&window) > swa__reach(&l->window)) return SWA_ERR_ARG;
-    l->window = window;
-    l->shape = shape;
+    /* no chains */
+    if (ring < 0 || ring >= d->n_layers || d->kv_layer[ring] != ring)
+        fault = "kv_layer: it names a layer without rows of its own (a layer that has them names "
+                "itself)";
+    else {
+        status = swa__layer_own(d, ring, l); /* its own fault, with its own status */
+        if (status != SWA_OK) return status;
+        fault = swa__reader_fault(&reader, l);
+    }
+    if (why != NULL) *why = fault;
+    if (fault != NULL) return SWA_ERR_ARG;
+    l->window = reader.window;
+    l->shape = reader.shape;
     return SWA_OK;
 }
 
@@ -3460,7 +3478,7 @@ SWA__COLD static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *
 
     for (i = 0; i < desc->n_layers; i++) {
         swa__layer l;
-        status = swa__layer_make(desc, i, &l);
+        status = swa__layer_make(desc, i, &l, NULL);
         if (status != SWA_OK) return status;
         if (l.bounded) c->limit = desc->max_context;
         if (l.shape.n_heads / l.shape.n_kv_heads > c->group)
@@ -3517,6 +3535,7 @@ SWA__COLD static const char *swa__layer_fault(const swa_cache_desc *d, int i) {
 }
 
 SWA__COLD SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer) {
+    const char *why = "kv_layer";
     swa__layer l;
     int i;
 
@@ -3530,10 +3549,9 @@ SWA__COLD SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int 
         return swa__layer_fault(desc, i);
     }
     for (i = 0; i < desc->n_layers; i++) {
-        if (swa__layer_make(desc, i, &l) == SWA_OK) continue;
+        if (swa__layer_make(desc, i, &l, &why) == SWA_OK) continue;
         if (layer != NULL) *layer = i;
-        return "kv_layer: it names a layer without rows of its own (a layer that has them names "
-               "itself), or one of another shape, type or sink, or whose window reaches less far";
+        return why;
     }
     return swa_cache_bytes(desc) == 0 ? "more bytes than can be counted" : NULL;
 }
@@ -10603,7 +10621,8 @@ static void swa__turn16_neon(const void *const *src, int dim, void *dst) {
     for (d = 0; d < dim; d += 8) {
         const int from = swa__min(d, dim - 8); /* src ends at dim                                 */
         for (row = 0; row < SWA__TILE; row += 8) {
-            SWA__UNROLL for (i = 0; i < 8; i++) r[i] = vld1q_u16((const uint16_t *)src[row + i] + from);
+            SWA__UNROLL for (i = 0; i < 8; i++)
+                r[i] = vld1q_u16((const uint16_t *)src[row + i] + from);
             SWA__UNROLL for (step = 0; step < 3; step++) {
                 SWA__UNROLL for (i = 0; i < 4; i++) z[i] = vzipq_u16(r[i], r[i + 4]);
                 SWA__UNROLL for (i = 0; i < 8; i++) r[i] = z[i / 2].val[i % 2];
@@ -12462,14 +12481,16 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #endif
 
 static const swa__kernels *swa__kernels_of(int isa) {
-    static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+    static const swa__kernels scalar =
+        SWA__KERNELS(scalar, 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 #if SWA__NEON
-    static const swa__kernels neon = SWA__KERNELS(neon, 8, NULL, SWA__TURN16(neon), NULL, NULL, NULL,
-                                                   NULL, NULL);
+    static const swa__kernels neon =
+        SWA__KERNELS(neon, 8, NULL, SWA__TURN16(neon), NULL, NULL, NULL, NULL, NULL);
     if (isa == SWA_ISA_NEON) return &neon;
 #endif
 #if SWA__SIMD128
-    static const swa__kernels simd128 = SWA__KERNELS(simd128, 8, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+    static const swa__kernels simd128 =
+        SWA__KERNELS(simd128, 8, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
     if (isa == SWA_ISA_SIMD128) return &simd128;
 #endif
 #if SWA__AVX2
@@ -17110,8 +17131,6 @@ static int swa__tails_torn(const swa_shape *s, const swa_attn *a) {
                     || swa__heads_torn(a->k, dk, a->k_tail, dt, s->n_kv_heads))));
 }
 
-#define SWA__TORN "q_tail, k_tail or v lies within q's or k's heads, as in [head][row | tail]: then " \
-                  ".head is one number for both, and no place the same"
 /* What is wrong with the place of V, which may be a part of K's rows: it lies between K's heads and
    goes on otherwise; or rows of both share numbers of two heads, or of one without one lying within
    the other, as in a fused [q | k | v] of which n_kv_heads was said wrong. NULL: nothing. */
@@ -17125,7 +17144,9 @@ static const char *swa__v_misplaced(const swa_shape *s, const swa_attn *a) {
 
     if (apart == 0
         || apart >= (uint64_t)((s->n_kv_heads - 1) * (k < v ? k_head : v_head) + low)) return NULL;
-    if (s->n_kv_heads > 1 && k_head != v_head) return SWA__TORN;
+    if (s->n_kv_heads > 1 && k_head != v_head)
+        return "v lies within k's heads, as in [head][k | v]: then k.head and v.head are one "
+               "number";
     /* the upper array's row 0 begins `at` numbers behind where the lower one's row h does */
     h = s->n_kv_heads > 1 ? (int64_t)apart / k_head : 0;
     at = (int64_t)apart - h * k_head;
@@ -17258,7 +17279,9 @@ static swa__verdict swa__attn_check(const swa_shape *s, const swa_window *window
     if (!swa__strides_ok(s, a, n))
         return swa__no(SWA_ERR_ARG, "strides: rows of one array overlap, or one of two is missing");
     if (n > 0 && swa__tails_torn(s, a))
-        return swa__no(SWA_ERR_ARG, SWA__TORN);
+        return swa__no(SWA_ERR_ARG, "q_tail or k_tail lies within q's or k's heads, as in "
+                                    "[head][row | tail]: then .head is one number for both, and "
+                                    "no place the same");
     if (n > 0 && a->k.p != NULL && !s->v_in_k) {
         const char *why = swa__v_misplaced(s, a);
         if (why != NULL) return swa__no(SWA_ERR_ARG, why);
@@ -17383,7 +17406,7 @@ SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int
     if (!swa__parts_ok(parts) || swa__layout(desc, &c, NULL) != SWA_OK) return 0;
     for (i = 0; i < desc->n_layers; i++) { /* the layer that needs most: one runs at a time */
         swa__layer l;
-        if (swa__layer_make(desc, i, &l) != SWA_OK) return 0;
+        if (swa__layer_make(desc, i, &l, NULL) != SWA_OK) return 0;
         n = swa__layer_scratch(&l, parts);
         if (n == 0) return 0;
         if (n > most) most = n;
@@ -19143,7 +19166,8 @@ SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cac
 
     memset(x.a, 0, sizeof x.a);
     for (i = 0; i < desc->n_layers; i++) { /* of the layers that fit, the one that needs most */
-        if (swa__layer_make(desc, i, &l) != SWA_OK || swa__mla_fit(mla, &l, &x).status != SWA_OK)
+        if (swa__layer_make(desc, i, &l, NULL) != SWA_OK
+            || swa__mla_fit(mla, &l, &x).status != SWA_OK)
             continue;
         if (!swa__mla_carve(&x, n_tokens, parts, NULL)) return 0;
         if (x.bytes > most) most = x.bytes;

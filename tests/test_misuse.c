@@ -256,8 +256,31 @@ static void misuse_patterns(void) {
     d.audit = 0;
     explains(&d, NULL, -1);
 }
-static void misuse_explain(void) {
+#define EXPLAINS(change, word, layer) (d = w.desc, change, explains(&d, word, layer))
+/* A layer that reads another's rows, and cannot. */
+static void misuse_kv_layer(void) {
     static const int other[] = { 0, 0 }, chain[] = { 1, 0 }, none[] = { 0, -1 }, last[] = { 1, 1 };
+    const swa_types two[2] = { { SWA_F32, SWA_F32, SWA_F32 }, { SWA_F16, SWA_F32, SWA_F32 } };
+    const swa_window pinned[2] = { w.windows[0], swa_window_sinks(4, 2) }, alike[2] = { w.windows[0], w.windows[0] };
+    swa_shape unlike[2] = { w.desc.shape, w.desc.shape };
+    swa_cache_desc d = w.desc;
+    unlike[1].head_dim += 2;
+    EXPLAINS(d.kv_layer = other, "kv_layer: the window", 1); /* a causal layer that reads a window's */
+    EXPLAINS(d.kv_layer = chain, "kv_layer: it names", 0);
+    EXPLAINS(d.kv_layer = none, "kv_layer: it names", 1);
+    EXPLAINS((d.kv_layer = other, d.windows = alike), NULL, -1);
+    EXPLAINS(
+        (d.kv_layer = other, d.windows = alike, memset(&d.shape, 0, sizeof d.shape), d.shapes = unlike, d.n_shapes = 2),
+        "kv_layer: the layer that it names has rows of another shape", 1);
+    EXPLAINS((d.kv_layer = other, d.windows = pinned), "kv_layer: the layer that it names keeps another number", 1);
+    EXPLAINS((d.kv_layer = other, d.windows = alike, d.k_type = d.v_type = d.tail_type = (swa_type)0, d.types = two,
+              d.n_types = 2),
+             "kv_layer: the layer that it names has rows of another type", 1);
+    /* what is wrong with a layer is not put down to its reader, which comes first */
+    EXPLAINS((d.kv_layer = last, d.max_context = 0), "max_context", 1);
+}
+static void misuse_explain(void) {
+    static const int other[] = { 0, 0 }, none[] = { 0, -1 };
     const swa_window odd[3] = { w.windows[0], w.windows[1], swa_window_sliding(0) };
     const swa_window forgotten[2] = { w.windows[0] }, narrow[2] = { w.windows[0], swa_window_sliding(5) };
     const swa_shape shapes[2] = { w.desc.shape, w.desc.shape };
@@ -266,7 +289,6 @@ static void misuse_explain(void) {
     name_called("swa_cache_explain");
     explains(&d, NULL, -1);
     explains(NULL, "desc", -1);
-#define EXPLAINS(change, word, layer) (d = w.desc, change, explains(&d, word, layer))
     EXPLAINS(d.n_layers = 0, "n_layers", -1);
     EXPLAINS(d.n_windows = 0, "windows without n_windows", -1);
     EXPLAINS(d.windows = NULL, "n_windows without windows", -1);
@@ -281,11 +303,6 @@ static void misuse_explain(void) {
     EXPLAINS(d.shape.n_kv_heads = 0, "n_kv_heads", 0);
     EXPLAINS(d.max_context = 0, "max_context", 1);
     EXPLAINS(d.capacity = 2, "capacity", 0);
-    EXPLAINS(d.kv_layer = other, "kv_layer", 1); /* a causal layer that reads a window's */
-    EXPLAINS(d.kv_layer = chain, "kv_layer", 0);
-    EXPLAINS(d.kv_layer = none, "kv_layer", 1);
-    /* what is wrong with a layer is not put down to its reader, which comes first */
-    EXPLAINS((d.kv_layer = last, d.max_context = 0), "max_context", 1);
     EXPLAINS(d.shape.n_kv_heads = d.shape.n_heads + 1, "multiple", 0);
     EXPLAINS(d.shape.v_in_k = 2, "v_in_k", 0);
     EXPLAINS(d.shape.tail_dim = -1, "below 0", 0);
@@ -306,8 +323,8 @@ static void misuse_explain(void) {
     EXPLAINS(d.isa = 99, "isa", -1);
     EXPLAINS((d.isa = 0, d.n_seqs = 1 << 24, d.shape.head_dim = 1 << 20, d.max_context = INT32_MAX / 32), "bytes",
              sizeof(size_t) < 8 ? 1 : -1);
-#undef EXPLAINS
 }
+#undef EXPLAINS
 static void misuse_init(void) {
     swa_cache kv;
     swa_status want;
@@ -331,6 +348,7 @@ static void misuse_init(void) {
     }
     misuse_patterns();
     misuse_explain();
+    misuse_kv_layer();
     CHECK(kv.mem_ == NULL);
     misuse_refused_cache();
     t_label("init");
