@@ -5288,7 +5288,7 @@ typedef struct {
        is left. NULL = there is none */
     int (*step)(int R, const void *const *src, int dims, float mul, float *to);
     /* 16 rows of 16-bit numbers as a tile of them, [dim][16]; dim > 15. NULL = they are packed */
-    void (*turn16)(const void *const *src, int dim, void *dst);
+    void (*pack16)(const void *const *src, int dim, void *dst);
     void (*widen)(int type, const void *src, float *dst, size_t n); /* n a multiple of 16         */
     /* exact values; n a multiple of 16 */
     void (*narrow)(int type, const float *src, void *dst, size_t n);
@@ -10613,7 +10613,7 @@ SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
 
 #if !SWA__SMALL
 /* 8 rows by 8 dims at a time: rows i and i + 4 are woven, three times. */
-static void swa__turn16_neon(const void *const *src, int dim, void *dst) {
+static void swa__pack16_neon(const void *const *src, int dim, void *dst) {
     uint16x8_t r[8];
     uint16x8x2_t z[4];
     int d, row, i, step;
@@ -11056,7 +11056,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
 #if !SWA__SMALL
 /* 8 rows by 16 dims at a time; what is made of dims 0 and 8, 1 and 9, ... comes apart as it is
    stored. */
-static SWA__AVX2_TARGET void swa__turn16_avx2(const void *const *src, int dim, void *dst) {
+static SWA__AVX2_TARGET void swa__pack16_avx2(const void *const *src, int dim, void *dst) {
     __m256i r[8], t[8];
     uint16_t *to;
     int d, row, i;
@@ -11086,6 +11086,7 @@ static SWA__AVX2_TARGET void swa__turn16_avx2(const void *const *src, int dim, v
                                  _mm256_extracti128_si256(t[0], 1));
             }
         }
+    _mm256_zeroupper();
 }
 #endif
 
@@ -11431,7 +11432,7 @@ SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
 #if !SWA__SMALL
 /* 16 dims at a time: row i's in the lower half of a vector, row i + 8's in the upper; what is made
    of dims 0 and 8, 1 and 9, ... comes apart as it is stored. */
-static SWA__AVX512_TARGET void swa__turn16_avx512(const void *const *src, int dim, void *dst) {
+static SWA__AVX512_TARGET void swa__pack16_avx512(const void *const *src, int dim, void *dst) {
     __m512i r[8], t[8], a, b;
     uint16_t *to;
     int d, i;
@@ -11463,6 +11464,7 @@ static SWA__AVX512_TARGET void swa__turn16_avx512(const void *const *src, int di
             _mm512_storeu_si512(to + 8 * SWA__TILE, _mm512_shuffle_i64x2(a, b, 0xdd));
         }
     }
+    _mm256_zeroupper();
 }
 #endif
 
@@ -12403,12 +12405,12 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
    where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. The
    macros behind it stand for a member and its comma, or for nothing where a switch has left the
    member out. */
-#define SWA__KERNELS(isa, nr, step, turn16, few_list, half, half_sums, pairs, half_pairs) { \
+#define SWA__KERNELS(isa, nr, step, pack16, few_list, half, half_sums, pairs, half_pairs) { \
     nr, swa__few_##isa, few_list, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs }, \
       { swa__many_##isa, half_sums } }, \
     swa__fold_##isa, swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, step, \
-    turn16, swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
+    pack16, swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
     SWA__BF16_KERNELS(isa) SWA__TO_ROWS(isa) SWA__DOTS_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
@@ -12469,10 +12471,10 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #endif
 #if SWA__SMALL
 #  define SWA__MANY_HALF(isa) NULL
-#  define SWA__TURN16(isa) NULL
+#  define SWA__PACK16(isa) NULL
 #else
 #  define SWA__MANY_HALF(isa) swa__many_half_##isa
-#  define SWA__TURN16(isa) swa__turn16_##isa
+#  define SWA__PACK16(isa) swa__pack16_##isa
 #endif
 #if SWA__LISTS && !SWA__SMALL
 #  define SWA__FEW_LIST(isa) swa__few_list_##isa
@@ -12485,7 +12487,7 @@ static const swa__kernels *swa__kernels_of(int isa) {
         SWA__KERNELS(scalar, 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 #if SWA__NEON
     static const swa__kernels neon =
-        SWA__KERNELS(neon, 8, NULL, SWA__TURN16(neon), NULL, NULL, NULL, NULL, NULL);
+        SWA__KERNELS(neon, 8, NULL, SWA__PACK16(neon), NULL, NULL, NULL, NULL, NULL);
     if (isa == SWA_ISA_NEON) return &neon;
 #endif
 #if SWA__SIMD128
@@ -12495,13 +12497,13 @@ static const swa__kernels *swa__kernels_of(int isa) {
 #endif
 #if SWA__AVX2
     static const swa__kernels avx2 =
-        SWA__KERNELS(avx2, 24, swa__step_avx2, SWA__TURN16(avx2), SWA__FEW_LIST(avx2),
+        SWA__KERNELS(avx2, 24, swa__step_avx2, SWA__PACK16(avx2), SWA__FEW_LIST(avx2),
                      SWA__MANY_HALF(avx2), SWA__MANY_HALF(avx2), NULL, NULL);
     if (isa == SWA_ISA_AVX2) return &avx2;
 #endif
 #if SWA__AVX512
     static const swa__kernels avx512 =
-        SWA__KERNELS(avx512, 32, swa__step_avx512, SWA__TURN16(avx512), SWA__FEW_LIST(avx512),
+        SWA__KERNELS(avx512, 32, swa__step_avx512, SWA__PACK16(avx512), SWA__FEW_LIST(avx512),
                      SWA__MANY_HALF(avx512), NULL, SWA__MANY_PAIRS, SWA__MANY_HALF_PAIRS);
     if (isa == SWA_ISA_AVX512) return &avx512;
 #endif
@@ -12840,7 +12842,7 @@ static size_t swa__partial_bytes(const swa_shape *s) {
 
    On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 products or
    integer dot products take them as they are, nor, for few rows in f32, 16 rows of 16-bit numbers
-   that make a tile: to turn them costs half of what it does in f32. */
+   that make a tile: packed they cost half of what they do in f32. */
 
 /* One tile's place in the room: K and tail transposed, V as rows. */
 typedef struct {
@@ -12884,7 +12886,7 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
        the call's keys, which have no form */
     to->tiles = SWA__AMX && keys->form == SWA__TILE_AMX && !s->v_in_k;
     /* few rows' loops widen as they read */
-    to->narrow = keys->kr->turn16 != NULL && keys->form == SWA__PLAIN && !keys->as_f32;
+    to->narrow = keys->kr->pack16 != NULL && keys->form == SWA__PLAIN && !keys->as_f32;
     to->type[SWA__K] = to->type[SWA__TAIL] = SWA_F32;
 }
 
@@ -13182,7 +13184,7 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
     }
 #endif
     if (a == 0 && b == SWA__TILE && to->narrow && !made && x->size == 2 && x->dim >= 16) {
-        keys->kr->turn16(src, x->dim, to->x[which]);
+        keys->kr->pack16(src, x->dim, to->x[which]);
         to->type[which] = type;
         return;
     }
