@@ -1438,6 +1438,14 @@ static void misuse_crossed(void) {
             CHECK_STATUS(swa_attend(&kv, 0, &a), ways[i].want);
             CHECK_OK(swa_cache_reset(&kv, 0, 0, 0));
         }
+        if (i == 3) { /* between k's heads, and goes on by other steps */
+            const char *said;
+            a.v.head = 12;
+            CHECK_OK(swa_step_one(&kv, 0, 0, 1));
+            said = swa_attend_explain(&kv, 0, &a);
+            CHECK(said != NULL && strstr(said, "k.head and v.head") != NULL);
+            CHECK_STATUS(swa_attend(&kv, 0, &a), SWA_ERR_ARG);
+        }
     }
 }
 static void misuse_attend(void) {

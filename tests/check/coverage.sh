@@ -26,6 +26,9 @@ others=
 if clang -DSWA_OTHER_CPU -x c tests/check/other_cpu.h -o "$dir/probe" 2> /dev/null && others=$("$dir/probe" 2> /dev/null)
 then flags="$flags -include tests/check/other_cpu.h" missing=; fi
 
+if [ -z "$missing" ] && ! grep -qw avx_vnni /proc/cpuinfo
+then missing="no AVX-VNNI here, which has kernels of its own (Zen 4)"; fi
+
 # The scalar instruction set has every way of every case here: fmaf as an instruction, where there is one.
 if grep -qw fma /proc/cpuinfo 2> /dev/null && clang -mfma "$dir/probe.c" -o "$dir/probe" 2> /dev/null
 then flags="$flags -mfma -fno-math-errno -ffp-contract=off"; fi
