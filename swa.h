@@ -11027,6 +11027,23 @@ typedef float swa__floats __attribute__((__vector_size__(16)));
 #include SWA_HEADER_FILENAME
 #endif
 
+#if !SWA__SMALL && (SWA__AVX2 || SWA__AVX512)
+/* The first two of three rounds that turn 8 rows of 8 numbers of 16 bits, in each 128 bits: r[j] has
+   dims 2j and 2j + 1 of the rows 0 to 3, r[4 + j] of 4 to 7. */
+#  define SWA__WEAVE_FOURS(mm, r, t) do { \
+    SWA__UNROLL for (i = 0; i < 8; i += 2) { \
+        (t)[i] = mm##_unpacklo_epi16((r)[i], (r)[i + 1]); \
+        (t)[i + 1] = mm##_unpackhi_epi16((r)[i], (r)[i + 1]); \
+    } \
+    SWA__UNROLL for (i = 0; i < 8; i += 4) { \
+        (r)[i] = mm##_unpacklo_epi32((t)[i], (t)[i + 2]); \
+        (r)[i + 1] = mm##_unpackhi_epi32((t)[i], (t)[i + 2]); \
+        (r)[i + 2] = mm##_unpacklo_epi32((t)[i + 1], (t)[i + 3]); \
+        (r)[i + 3] = mm##_unpackhi_epi32((t)[i + 1], (t)[i + 3]); \
+    } \
+} while (0)
+#endif
+
 #if SWA__AVX2
 /* AVX2: 16 registers of 8 floats, which is what all its shapes are cut to. A number in all lanes is
    a load like any other. */
@@ -11067,16 +11084,7 @@ static SWA__AVX2_TARGET void swa__pack16_avx2(const void *const *src, int dim, v
             SWA__UNROLL for (i = 0; i < 8; i++)
                 r[i] = _mm256_loadu_si256(
                     (const __m256i *)(const void *)((const uint16_t *)src[row + i] + from));
-            SWA__UNROLL for (i = 0; i < 8; i += 2) {
-                t[i] = _mm256_unpacklo_epi16(r[i], r[i + 1]);
-                t[i + 1] = _mm256_unpackhi_epi16(r[i], r[i + 1]);
-            }
-            SWA__UNROLL for (i = 0; i < 8; i += 4) {
-                r[i] = _mm256_unpacklo_epi32(t[i], t[i + 2]);
-                r[i + 1] = _mm256_unpackhi_epi32(t[i], t[i + 2]);
-                r[i + 2] = _mm256_unpacklo_epi32(t[i + 1], t[i + 3]);
-                r[i + 3] = _mm256_unpackhi_epi32(t[i + 1], t[i + 3]);
-            }
+            SWA__WEAVE_FOURS(_mm256, r, t);
             to = (uint16_t *)dst + from * SWA__TILE + row;
             SWA__UNROLL for (i = 0; i < 8; i++, to += SWA__TILE) {
                 t[0] = i % 2 == 0 ? _mm256_unpacklo_epi64(r[i / 2], r[4 + i / 2])
@@ -11446,16 +11454,7 @@ static SWA__AVX512_TARGET void swa__pack16_avx512(const void *const *src, int di
                 _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)low)),
                 _mm256_loadu_si256((const __m256i *)(const void *)high), 1);
         }
-        SWA__UNROLL for (i = 0; i < 8; i += 2) {
-            t[i] = _mm512_unpacklo_epi16(r[i], r[i + 1]);
-            t[i + 1] = _mm512_unpackhi_epi16(r[i], r[i + 1]);
-        }
-        SWA__UNROLL for (i = 0; i < 8; i += 4) {
-            r[i] = _mm512_unpacklo_epi32(t[i], t[i + 2]);
-            r[i + 1] = _mm512_unpackhi_epi32(t[i], t[i + 2]);
-            r[i + 2] = _mm512_unpacklo_epi32(t[i + 1], t[i + 3]);
-            r[i + 3] = _mm512_unpackhi_epi32(t[i + 1], t[i + 3]);
-        }
+        SWA__WEAVE_FOURS(_mm512, r, t);
         to = (uint16_t *)dst + from * SWA__TILE;
         SWA__UNROLL for (i = 0; i < 4; i++, to += 2 * SWA__TILE) {
             a = _mm512_unpacklo_epi64(r[i], r[4 + i]);
@@ -12887,7 +12886,6 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     to->tiles = SWA__AMX && keys->form == SWA__TILE_AMX && !s->v_in_k;
     /* few rows' loops widen as they read */
     to->narrow = keys->kr->pack16 != NULL && keys->form == SWA__PLAIN && !keys->as_f32;
-    to->type[SWA__K] = to->type[SWA__TAIL] = SWA_F32;
 }
 
 /* A tile's operand i is at p. */
@@ -13165,7 +13163,7 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
     const swa_type round = source->ring ? SWA_F32 : keys->round[which];
     const int made = round != SWA_F32 || SWA__IS_STAGED(x->type);
     const swa_type type = made ? SWA_F32 : x->type;
-    const int ld = (int)swa__pad16(x->dim);
+    const int ld = (int)swa__pad16(x->dim), whole = a == 0 && b == SWA__TILE;
     int i, d;
 
     /* attended is what the ring will hold, or a token's bits would depend on whether its keys came
@@ -13177,18 +13175,18 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
     }
 
 #if SWA__AMX
-    if (a == 0 && b == SWA__TILE && to->tiles && round != SWA_Q8 && type != SWA_Q8) {
+    if (whole && to->tiles && round != SWA_Q8 && type != SWA_Q8) {
         swa__amx_rows((int)type, x->dim, src, to->x[which]);
         to->type[which] = SWA_BF16_TILE;
         return;
     }
 #endif
-    if (a == 0 && b == SWA__TILE && to->narrow && !made && x->size == 2 && x->dim >= 16) {
+    if (whole && to->narrow && !made && x->size == 2 && x->dim >= 16) {
         keys->kr->pack16(src, x->dim, to->x[which]);
         to->type[which] = type;
         return;
     }
-    if (a == 0 && b == SWA__TILE) {
+    if (whole) {
         keys->kr->pack(src, (int)type, SWA__TILE, x->dim, 1.0f, to->x[which]);
         return;
     }
@@ -13315,6 +13313,15 @@ static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, in
         << which;
 }
 
+/* A tile that is made, in f32 until somebody says otherwise, has no key yet. */
+static void swa__tile_begin(swa__spot *to, swa__tile *t) {
+    int x;
+
+    for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
+    t->v_token = to->dvp;
+    to->type[SWA__K] = to->type[SWA__TAIL] = SWA_F32;
+}
+
 /* Of a gathered tile the keys that do not exist: their scores will be hidden, their V must be
    finite. And scales. */
 static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned scaled,
@@ -13332,6 +13339,8 @@ static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned s
                 to->x[SWA__K][d * SWA__TILE + i] = 0.0f;
     }
 
+    t->k_type = (int)to->type[SWA__K];
+    t->tail_type = (int)to->type[SWA__TAIL];
     if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
     if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
     if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
@@ -13350,9 +13359,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
     unsigned missing = swa__key_bits(a, b), scaled = 0;
     int x;
 
-    for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
-    t->v_token = to->dvp;
-    to->type[SWA__K] = to->type[SWA__TAIL] = SWA_F32;
+    swa__tile_begin(to, t);
 
     for (; s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
         const swa__source *src = swa__seek(in, s);
@@ -13378,8 +13385,6 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
             } else swa__keys_in(keys, src, x, row, from, end, to);
         }
     }
-    t->k_type = (int)to->type[SWA__K];
-    t->tail_type = (int)to->type[SWA__TAIL];
     swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
 }
@@ -14896,8 +14901,7 @@ static void swa__picked_tile(swa__cursor *in, swa__picked *k, swa__spot *to, swa
         k->row[a] = k->row[k->n - 1];
     }
 
-    for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
-    t->v_token = to->dvp;
+    swa__tile_begin(to, t);
     for (a = 0; a < SWA__TILE; a = b) {
         const swa__source *src = swa__seek(in, k->segment[a]);
         /* keys that follow one another from one segment */
@@ -14910,8 +14914,6 @@ static void swa__picked_tile(swa__cursor *in, swa__picked *k, swa__spot *to, swa
             else swa__picked_in(in->keys, src, x, k->row, a, b, to);
         }
     }
-    t->k_type = (int)to->type[SWA__K];
-    t->tail_type = (int)to->type[SWA__TAIL];
     swa__tile_finish(in->keys, 0, scaled, to, t);
 }
 
