@@ -1689,7 +1689,15 @@ extern "C" {
 
 /* ---- instruction sets: compiled in, and what this CPU has ---- */
 
-#if SWA__X86 && defined(__clang__) && (defined(_MSC_VER) || (SWA__AVX2_DOT && SWA__Q8))
+/* Whether the compiler can tell Intel's last Xeons from one another. */
+#if SWA__AVX512 && (defined(__clang__) ? __clang_major__ >= 14 : __GNUC__ >= 11)
+#  define SWA__KNOWS_RAPIDS 1
+#else
+#  define SWA__KNOWS_RAPIDS 0
+#endif
+
+#if SWA__KNOWS_RAPIDS \
+    || (SWA__X86 && defined(__clang__) && (defined(_MSC_VER) || (SWA__AVX2_DOT && SWA__Q8)))
 /* Registers a, b, c, d. */
 static void swa__cpuid(unsigned leaf, unsigned of, unsigned *r) {
     __asm__ volatile("cpuid"
@@ -1706,7 +1714,8 @@ enum {
     SWA__CPU_avx2 = 1, SWA__CPU_fma = 2, SWA__CPU_avx512f = 4, SWA__CPU_avx512bw = 8,
     SWA__CPU_avx512dq = 16, SWA__CPU_avx512vl = 32, SWA__CPU_avx512vbmi = 64,
     SWA__CPU_avx512vnni = 128, SWA__CPU_avx512bf16 = 256, SWA__CPU_avx512vp2intersect = 512,
-    SWA__CPU_amd = 1024, SWA__CPU_intel = 2048, SWA__CPU_avxvnni = 4096, SWA__CPU_ASKED = 8192
+    SWA__CPU_amd = 1024, SWA__CPU_intel = 2048, SWA__CPU_avxvnni = 4096,
+    SWA__CPU_sapphirerapids = 8192, SWA__CPU_rocketlake = 16384, SWA__CPU_ASKED = 32768
 };
 
 SWA__COLD SWA__NOINLINE int swa__cpu_ask(void) {
@@ -1735,7 +1744,9 @@ SWA__COLD SWA__NOINLINE int swa__cpu_ask(void) {
            | (z && last[0] >> 5 & 1 ? SWA__CPU_avx512bf16 : 0)
            | (y && last[0] >> 4 & 1 ? SWA__CPU_avxvnni : 0)
            | (first[1] == 0x68747541 ? SWA__CPU_amd : 0)         /* Auth, enticAMD */
-           | (first[1] == 0x756e6547 ? SWA__CPU_intel : 0);      /* Genu, ineIntel */
+           | (first[1] == 0x756e6547 ? SWA__CPU_intel : 0)       /* Genu, ineIntel */
+           | ((base[0] & 0xf0ff0) == 0x806f0 ? SWA__CPU_sapphirerapids : 0)   /* family 6 */
+           | ((base[0] & 0xf0ff0) == 0xa0670 ? SWA__CPU_rocketlake : 0);
 }
 
 static int swa__cpu(int what) {
@@ -1792,6 +1803,11 @@ static int swa__has_avx_vnni(void) {
     return SWA__CPU_HAS(avxvnni);
 #  endif
 }
+#endif
+
+/* Ways that few kinds of CPU take are taken on all where this is 1, as tests of them do. */
+#ifndef SWA__EVERY_CPU
+#  define SWA__EVERY_CPU 0
 #endif
 
 /* Whether decoding fetches the next block (256 keys of K or V, 128 KB in f32 at head_dim 128) into
@@ -1857,6 +1873,26 @@ static int swa__fetches_near(void) {
 #endif
 }
 
+/* Whether few rows ask memory for what is next from several places at once, line by line in turn: V
+   in q.k, K in p.v. Where a line takes long (Sapphire Rapids: 160 ns, of the last cache 150), the
+   CPU's own prefetch, which looks ahead within each page of 4 KB by itself, is what keeps enough
+   lines on their way: one place brings 11.5 GB/s there, two 15, four 18.5, eight 19. Decode takes
+   0.82 of the time in f32, 0.76 to 0.8 in f16 and bf16. Granite Rapids and Emerald Rapids read as
+   fast from one place, from more 0.87 to 0.96 (a loop that only reads). Behind a hypervisor
+   that calls a Xeon Rocket Lake (which has no bf16), the one without PREFETCHI is meant; CPUID takes
+   a microsecond there, so this is asked where more than 2 MB of K are to come. */
+static int swa__fetches_spread(void) {
+#if SWA__KNOWS_RAPIDS
+    unsigned r[4];
+    if (SWA__CPU_IS(sapphirerapids)) return 1;
+    if (!SWA__CPU_IS(rocketlake) || !SWA__CPU_HAS(avx512bf16)) return SWA__EVERY_CPU;
+    swa__cpuid(7, 1, r);
+    return SWA__EVERY_CPU || (r[3] >> 14 & 1) == 0;
+#else
+    return SWA__EVERY_CPU;
+#endif
+}
+
 /* Whether V is asked for a second time: by decode over the caller's rows in f32, see swa__rows_soon,
    and with AVX2 by p.v of four rows over a large ring in f32, two tiles before it is read. AMD drops
    a fetch for which no miss buffer is free (Zen 3: two thirds of what comes as fast as it can), and
@@ -1869,11 +1905,6 @@ static int swa__fetches_twice(void) {
     return 1;
 #endif
 }
-
-/* Ways that few kinds of CPU take are taken on all where this is 1, as tests of them do. */
-#ifndef SWA__EVERY_CPU
-#  define SWA__EVERY_CPU 0
-#endif
 
 /* Whether decode over the caller's rows weaves heads, see swa__woven_run: on Intel (Skylake: 0.5 to
    0.6 of the time in f32, 0.8 to 0.95 in narrow types). Zen 5 takes 1.2 times as long in f32, 1.6
@@ -5104,6 +5135,7 @@ typedef struct {                         /* what all rows of a call share       
     int   fours;             /* few rows: multiplied by fours, see swa__by_fours                  */
     int   dots;              /* q and K in q8: integer dot products                               */
     int   streams, near;     /* see swa__key_streams (few rows), swa__fetches_near                */
+    int   spread;            /* few rows: see swa__fetches_spread                                 */
     int   long_lists;        /* see swa__list_long                                                */
 #if SWA__BF16
     swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
@@ -5132,6 +5164,8 @@ typedef struct {
     int          heads, apart, skip;     /* few rows: of so many KV heads, the tiles of each `apart`
                                             behind those of the one before; those staged now
                                             begin at tile `skip`                                  */
+    int64_t      spread[2];  /* few rows: bytes of its V and of the K to fetch, where they lie in a
+                                row and come from several places, see swa__fetches_spread; or 0   */
     int          steps;      /* few rows: what is done with it now; all, but for woven units      */
     swa__groups  groups;     /* few rows: of SWA_Q8_32 that is read where it lies                 */
 } swa__block;
@@ -6220,11 +6254,14 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias_tile)(const swa__biases *c, const swa
 /* What the loops of this shape read on their way to memory: the next line is at `at`; after `left`
    more steps a row ends, and the next begins `gap` bytes further on, and is `per` steps long. A
    step is a line while q.k fetches V, and a key while p.v fetches K. Rows that follow one another
-   without a gap are one row that never ends. p.v's lines go by pairs, the second of which is `far`
-   bytes from the first, and the next pair `pair` bytes on, see SWA__FN(stream_halves). */
+   without a gap are one row that never ends.
+   q.k's next line is `far` bytes on, and behind a step's last one it goes `back`, see
+   SWA__FN(few_values_soon). p.v's lines go by pairs, the second of which is `far` bytes from the
+   first, and the next pair `pair` bytes on, see SWA__FN(stream_parts). Where two steps are a turn,
+   `then` is where the next one's lines are. */
 typedef struct {
-    const char *at;
-    int64_t gap, far, pair;
+    const char *at, *then;
+    int64_t gap, far, pair, back;
     int left, per, l1, two;
 } SWA__FN(stream);
 /* q, and vectors of keys: where each begins, how many fours of dims it has, all its dims, which are
@@ -6241,6 +6278,7 @@ typedef struct {
    `step` bytes of the stream. `again`: see swa__fetches_twice. Of SWA_Q8_32 the first's scale for
    the first 32 dims of a row, of which `from` come before those that are taken. */
 typedef struct {
+    const swa__block *b;
     const char *at;
     int64_t row, again;
     size_t step;
@@ -6258,6 +6296,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_scales)(int NW, const SWA__FN(key_vectors
         mul[j] = SWV_LOAD(k->scale[j] + (int64_t)(at / (32 * SWA__TILE)) * k->apart);
 }
 
+#define SWV_STEP_DIMS(R, NW) ((R) == 4 || (NW) * SWV_N < 32 ? 4 : 64 / ((NW) * SWV_N))
+
 /* q.k of R rows with NW vectors of keys, over whole fours of dims. A step of the loop is 64 numbers
    of K, or of four rows four dims: fewer cost them 1.5 %, and more are only code for the others.
 
@@ -6270,7 +6310,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
-    const int dims = R == 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
+    const int dims = SWV_STEP_DIMS(R, NW);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     /* a narrow tile that is left over of four rows: nothing is fetched */
     const int silent = (SWV_STREAMS(R) && R == 4 && NW == 1 && type != SWA_F32) || index;
@@ -6300,8 +6340,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
             /* an index: so many lines a step, each `gap` on: see swa__block.soon */
             for (j = 0; index && u == 0 && j < pf.per; j++, pf.at += pf.gap)
                 SWA__FETCH(pf.at, pf.l1);
-            SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
-            pf.at += step * 64;
+            SWV_UNROLL for (j = 0; j < step; j++, pf.at += pf.far) SWA__FETCH(pf.at, pf.l1);
+            if (u == dims - 1) pf.at += pf.back;
             pf.left -= step;
             /* a row may end within a step: lines behind it were fetched */
             if (!silent && pf.left <= 0 && (u == dims - 1 || lines > 4)) {
@@ -6392,9 +6432,25 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_end)(int R, const swa__block *b, const
     }
 }
 
-/* V of the tile and those behind it, as q.k fetches it. Rows of V that follow one another (the
-   ring's, the stage's) are one row without an end, and so are those shorter than a line. */
-SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const swa__tile *first) {
+/* The other half of a turn of two is next. */
+SWV_INLINE void SWA__FN(stream_turn)(SWA__FN(stream) *pf) {
+    const char *at = pf->then;
+    pf->then = pf->at;
+    pf->at = at;
+}
+
+/* V of the tile and those behind it, as q.k fetches it, so many lines a step, in turns of a step or
+   of two. Rows of V that follow
+   one another (the ring's, the stage's) are one row without an end, and so are those shorter than a
+   line. Where V of the whole block comes from several places, each line of a turn has its own:
+
+       lines of the block's V      0 1 2 ...    n/4 ...    2n/4 ...    3n/4 ...
+       turn 0                      x            x          x           x
+       turn 1                        x            x          x           x        */
+SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, int tile, int lines,
+                                                    int turn) {
+    const int parts = lines * turn;
+    const swa__tile *first = &b->tile[tile];
     /* swa__type_size without a branch, or gcc writes the loops behind out for each size */
     const size_t v_size = (size_t)4 >> ((first->v_type > SWA_F32) + (first->v_type > SWA_BF16));
     SWA__FN(stream) pf;
@@ -6404,6 +6460,16 @@ SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const s
     pf.per = b->g->dvp * (int)v_size / 64;   /* lines of a V row, if rows lie apart */
     pf.left = pf.gap != 0 && pf.per > 0 ? pf.per : INT32_MAX;
     pf.l1 = b->l1;
+    pf.far = 64;
+    pf.back = (parts - lines) * 64;
+    /* whoever has spread has AVX-512 */
+    if (SWV_N == SWA__TILE && parts > 1 && b->spread[0] != 0 && tile >= b->t0) {
+        const char *v = (const char *)b->tile[b->t0].v;
+        pf.far = b->spread[0] / parts & -64;
+        pf.back = 64 - lines * pf.far;
+        pf.at = v + ((pf.at - v) / parts & -64);
+    }
+    pf.then = pf.at + lines * pf.far;
     return pf;
 }
 
@@ -6437,7 +6503,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int of, int R, int NW, const swa__blo
     const int first = v / PER, last = (end - 1) / PER, type = b->tile[first].k_type;
     const int more = !index && (g->dk % 4 != 0 || swa__tail_dims(g) > 0);
     const size_t es = swa__type_size(type);
-    SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, &b->tile[first]);
+    /* of V, in a step of few_fours */
+    const int lines = (NW + PER - 1) / PER * (int)es * SWV_STEP_DIMS(R, NW) / 4;
+    SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, first, lines, 1);
     SWA__FN(key_vectors) k;
     float *to[8];
     SWV acc[8][8], x;
@@ -6488,15 +6556,32 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int of, int R, int NW, const swa__blo
     if (v < end) SWA__FN(few_end)(R, b, q, s, v, end);
 }
 
-/* What p.v's next `keys` keys bring: one stream, or the two halves of what they bring, a line of
-   each in turn, see swa__fetches_near. */
-SWV_INLINE void SWA__FN(stream_halves)(int keys, SWA__FN(value_rows) *in, SWA__FN(stream) *pf) {
+/* What p.v's next keys bring, so many lines each: one stream; or (two) the halves of what they bring,
+   a line of each in turn, see swa__fetches_near; or what the whole block brings in as many places
+   as `turn` keys have lines, see SWA__FN(few_values_soon). A turn is a key, or two that bring one
+   half of it each. */
+SWV_INLINE void SWA__FN(stream_parts)(int two, int lines, int turn, SWA__FN(value_rows) *in,
+                                      SWA__FN(stream) *pf) {
+    const int parts = lines * turn;
+
     pf->far = 64;
     pf->pair = 128;
-    if (!pf->two || pf->gap != 0) return;
-    in->step /= 2;
-    pf->far = (int64_t)((size_t)keys * in->step) & -64;
-    pf->pair = 64;
+    pf->then = pf->at + in->step;
+    in->step *= (size_t)turn;
+    if (pf->gap != 0) return;
+    if (SWV_N == SWA__TILE && in->b->spread[1] != 0 && in->step != 0) {
+        const char *from = (const char *)in->b->tile[in->b->t0].next;
+        in->step /= (size_t)parts;
+        pf->at = from + (pf->at - from) / parts;
+        pf->far = in->b->spread[1] / parts & -64;
+        pf->pair = 2 * pf->far;
+        pf->then = pf->at + pf->pair;
+    } else if (two && pf->two) {
+        in->step /= 2;
+        pf->far = (int64_t)((size_t)in->n * (in->step / (size_t)turn)) & -64;
+        pf->pair = 64;
+        pf->then = pf->at + in->step / (size_t)turn;
+    }
 }
 /* Line n of those that a key brings. */
 SWV_INLINE const char *SWA__FN(stream_line)(SWA__FN(stream) pf, int n) {
@@ -6522,13 +6607,14 @@ SWV_INLINE const char *SWA__FN(stream_line)(SWA__FN(stream) pf, int n) {
 #define SWV_KEY(number, key) do { \
     if (pf.left-- == 0) { \
         pf.at += pf.gap; \
+        if (turn == 2) pf.then += pf.gap; \
         pf.left = pf.per - 1; \
     } \
     if (by_rows && pf.l1) \
         SWV_UNROLL for (j = 0; j < NW; j++) SWA__PREFETCH_L1(SWV_KEY_LINE(j, off[j])); \
     SWV_UNROLL for (j = 0; j < NW; j++) { \
         if (!by_rows && (size_t)(j * SWV_N) * es % 64 == 0) \
-            SWA__FETCH(SWV_KEY_LINE(j, off[j * SWV_N / SWA__TILE]), pf.l1); \
+            SWA__FETCH(SWV_KEY_LINE(j * SWV_N * (int)es / 64, off[j * SWV_N / SWA__TILE]), pf.l1); \
         if (again && (size_t)(j * SWV_N) * es % 64 == 0) \
             SWA__PREFETCH(in.at + off[j * SWV_N / SWA__TILE] + in.again); \
         x[j] = SWA__FN(load_nth)(R, NW, type, in.at + off[j * SWV_N / SWA__TILE] \
@@ -6546,6 +6632,8 @@ SWV_INLINE const char *SWA__FN(stream_line)(SWA__FN(stream) pf, int n) {
         SWV_KEY_ROW(2, number); \
         SWV_KEY_ROW(3, number); \
     } \
+    pf.at += in.step; \
+    if (turn == 2) SWA__FN(stream_turn)(&pf); \
 } while (0)
 
 /* p.v of R rows over keys of a tile, NW vectors of dims each, of which the 16s from in.dims on are
@@ -6555,7 +6643,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
                                              SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type);
     const int by_rows = R == 4 && type == SWA_F32 && SWV_N == SWA__TILE, /* see SWV_KEY_ROW */
-              by_pairs = type == SWA_F32 && R * NW >= 8 && SWV_N == SWA__TILE,
+              lines = NW * SWV_N * (int)es / 64,
+              by_pairs = !SWA__IS_Q8(type) && lines > 1 && R * NW >= 8 && SWV_N == SWA__TILE,
+              turn = by_pairs && lines == 2 ? 2 : 1,
               again = R == 4 && SWV_N == 8 && type == SWA_F32;
     size_t off[8];                       /* of each 16 dims, in bytes */
     const float *by[8];                  /* of each, its scales                                   */
@@ -6566,18 +6656,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
         off[j] = j == 0 ? 0 : (size_t)swa__min(j * SWA__TILE, in.dims - SWA__TILE) * es;
     SWV_UNROLL for (j = 0; j < 8; j++)
         by[j] = type == SWA_Q8_32 ? in.scale + (in.from + (int)off[j]) / 32 * in.apart : NULL;
-    if (by_pairs) SWA__FN(stream_halves)(in.n, &in, &pf);
+    if (by_pairs) SWA__FN(stream_parts)(type == SWA_F32, lines, turn, &in, &pf);
 #ifdef SWV_AT
     for (; k + SWV_N <= in.n; k += SWV_N) {              /* p of several keys at once */
         SWV numbers[8];
         int u;
         SWV_UNROLL for (i = 0; i < R; i++) numbers[i] = SWV_LOAD(p + i * SWA_BLOCK + k);
-        SWV_UNROLL for (u = 0; u < SWV_N; u++, in.at += in.row, pf.at += in.step)
+        SWV_UNROLL for (u = 0; u < SWV_N; u++, in.at += in.row)
             SWV_KEY(SWV_AT(numbers[i], u), k + u);
     }
 #endif
     /* all keys, or those that fill no vector */
-    for (; k < in.n; k++, in.at += in.row, pf.at += in.step)
+    for (; k < in.n; k++, in.at += in.row)
         SWV_KEY(SWV_SET1(p[i * SWA_BLOCK + k]), k);
 }
 #undef SWV_KEY
@@ -6605,6 +6695,8 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, const int group[2], 
               next = b->t0 + at / g->dk;
     const int64_t es = (int64_t)swa__type_size(type);
 
+    in->b = b;
+    in->n = SWA__TILE;
     in->row = b->tile[tile].v_token * es;
     in->again = b->again * in->row;
     in->at = (const char *)b->tile[tile].v + (row * in->row + d[0] * es);
@@ -6801,7 +6893,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, const swa__geo *g
 SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, const float *q,
                                                float *s, int v, int other) {
     const int type = b->tile[v].k_type;
-    const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, &b->tile[v]);
+    const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, v, 1, 1);
     const char *at[2];
     SWV acc[8], x, y;
     int i;
@@ -6961,7 +7053,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int R, int type, cons
     const int lines = (int)dim / 32, next = 4 * g->dk;
     const SWV tiny = SWV_SET1(SWA__TINY_QK);
     const char *k = (const char *)t->k + (size_t)(v % PER * SWV_N) * es;
-    SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, t);
+    SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, v / PER, lines, 2);
     SWV part[16], x;
     int d, i, j, n, end;
 
@@ -6983,13 +7075,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int R, int type, cons
                         if (i == 0) SWA__PREFETCH_L1(k + g->near + j * 64);
                         else {
                             SWA__PREFETCH(pf.at);
-                            pf.at += 64;
+                            pf.at += pf.far;
                         }
                     }
                 }
+            pf.at += pf.back;
+            SWA__FN(stream_turn)(&pf);
             pf.left -= lines;
             if (pf.left <= 0) {
                 pf.at += pf.gap;
+                pf.then += pf.gap;
                 pf.left += pf.per;
             }
         }
@@ -7046,7 +7141,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
                                                  SWV *sum) {
     const int NW = SWV_ROUNDED_VECTORS(R, tile);
     const size_t es = SWA__FN(size)(type);
-    const int by_pairs = type == SWA_F32 && NW > 1 && SWV_N == SWA__TILE;
+    const int lines = NW * SWV_N * (int)es / 64, turn = lines == 2 ? 2 : 1,
+              by_pairs = lines > 1 && SWV_N == SWA__TILE;
     const SWV tiny = SWV_SET1(SWA__TINY_V);
     const float *end = p + SWA__TILE;
     const char *at;
@@ -7054,15 +7150,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
     SWV x;
     int i, j, n;
 
-    if (by_pairs) SWA__FN(stream_halves)(SWA__TILE, &in, &pf);
+    if (by_pairs) SWA__FN(stream_parts)(type == SWA_F32, lines, turn, &in, &pf);
     SWV_UNROLL for (n = 0; n < NW; n++)
         off[n] = n == 0 ? 0 : (size_t)swa__min(n * SWV_N, in.dims - SWV_N) * es;
     /* the second key of a pair goes first, and so does its p */
     for (; p < end; p += 2, in.at += 2 * in.row) {
-        SWV_UNROLL for (j = 1; j >= 0; j--, pf.at += in.step) {
+        SWV_UNROLL for (j = 1; j >= 0; j--) {
             at = in.at + j * in.row;
             if (pf.left-- == 0) {
                 pf.at += pf.gap;
+                pf.then += pf.gap;
                 pf.left = pf.per - 1;
             }
             SWV_UNROLL for (n = 0; n < NW; n++) {
@@ -7073,9 +7170,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
                     /* a line is fetched amid its products, see SWV_KEY_ROW */
                     if (i != 1 || (size_t)(n * SWV_N) * es % 64 != 0) continue;
                     SWA__BEHIND(*to);
-                    SWA__PREFETCH(by_pairs ? SWA__FN(stream_line)(pf, n) : pf.at + off[n]);
+                    SWA__PREFETCH(by_pairs
+                                      ? SWA__FN(stream_line)(pf, n * SWV_N * (int)es / 64)
+                                      : pf.at + off[n]);
                 }
             }
+            pf.at += in.step;
+            if (by_pairs && turn == 2) SWA__FN(stream_turn)(&pf);
         }
     }
 }
@@ -9933,26 +10034,35 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
         }
 }
 
+/* How many rows apart the SWV_PR lie that one token takes at a time, where weights come from as many
+   places, see swa__fetches_spread; or 0: of 256 KB and more, as a head of W_UV is in f32. */
+static int SWA__FN(rows_apart)(const swa_gemm *p, size_t ws) {
+    const int far = SWA__EVERY_CPU || (size_t)p->n_out * ws >= 256 << 10;
+    return SWV_N == SWA__TILE && far && swa__fetches_spread() ? p->n_out / SWV_PR : 0;
+}
+
 /* One token. Of rows so long that x does not stay in L1, SWV_PR at a time share it; the others run
    one by one, in a loop per type, which feels a step more. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
     const int type = (int)p->w.type;
     const size_t es = SWA__FN(size)(type), ws = (size_t)p->w.stride * es;
+    const int apart = SWA__FN(rows_apart)(p, ws), far = apart > 0 ? apart : 1,
+              some = apart > 0 ? apart : ws > SWA__GEMM_LONG ? p->n_out - SWV_PR + 1 : 0;
     SWA__FN(piece) in;
     float lanes[16][16], sum[16];        /* as tree takes them: whole sixteens; SWV_PR count */
     int r = 0, k, i, n;
 
     memset(lanes, 0, sizeof lanes);
-    in.ws = ws;
+    in.ws = (size_t)far * ws;
     in.xs = 0;
 
-    for (; ws > SWA__GEMM_LONG && r + SWV_PR <= p->n_out; r += SWV_PR)
+    for (; r < some; r += apart > 0 ? 1 : SWV_PR)
         for (k = 0; k < p->n_in; k += n) {
             n = p->n_in - k < SWA__GEMM_SUM ? p->n_in - k : SWA__GEMM_SUM;
             for (i = 0; i < n; i += in.n) {
                 /* near the end of these rows the next ones are fetched */
                 const size_t end = (size_t)(k + i + SWA__GEMM_CHAIN) * es,
-                             jump = end + SWA__GEMM_NEAR <= ws ? 0 : (SWV_PR - 1) * ws;
+                             jump = apart > 0 || end + SWA__GEMM_NEAR <= ws ? 0 : (SWV_PR - 1) * ws;
                 in.n = n - i < SWA__GEMM_CHAIN ? n - i : SWA__GEMM_CHAIN;
                 in.first = i == 0;
                 in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
@@ -9962,8 +10072,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
             }
 
             SWA__FN(tree)(SWV_PR, lanes, sum);
-            for (i = 0; i < SWV_PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
+            for (i = 0; i < SWV_PR; i++)
+                y[r + i * far] = k == 0 ? sum[i] : y[r + i * far] + sum[i];
         }
+    r = apart > 0 ? apart * SWV_PR : r;
 
     /* all rows, or the last ones that fill no SWV_PR */
     SWV_BY_FLOATS(W, type, SWA__FN(product_row)(W, p, x, y, r););
@@ -14184,6 +14296,13 @@ static int swa__by_fours(const swa__job *j) {
         && (rows % 4 == 3 || (rows > 4 && eights));
 }
 
+/* K of all the job's blocks of a ring; 0: no ring. */
+static int64_t swa__ring_bytes(const swa__job *j) {
+    const swa__source *ring = j->keys.base[1];
+    if (ring == NULL) return 0;
+    return (int64_t)j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads;
+}
+
 /* Job i of a call: its queries and segments, its kernel, its blocks. */
 static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->call = call;
@@ -14204,6 +14323,9 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
     j->heads = swa__job_heads(j);
     j->geo.fours = swa__by_fours(j);
+    /* of few bytes little comes from memory, whose place costs a percent or two */
+    j->geo.spread = j->few && swa__fetches_spread()
+                 && (SWA__EVERY_CPU || (j->all.n > 2 && swa__ring_bytes(j) > 2 << 20));
     j->woven = swa__job_woven(j);
     j->keys.in_order = j->woven > 1;
 }
@@ -15193,6 +15315,23 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     }
 }
 
+/* What the block's tiles fetch, V and K, each in a row as in a ring: how many bytes that is; else 0. */
+static void swa__spread_make(const swa__geo *g, swa__block *b) {
+    const swa__tile *t = &b->tile[b->t0], *last = &b->tile[b->t1 - 1];
+    const int n = b->t1 - b->t0;
+    int64_t v, k;
+
+    b->spread[0] = b->spread[1] = 0;
+    if (n < 2) return;
+    v = (int64_t)SWA__TILE * g->dvp * (int64_t)swa__type_size(t->v_type);
+    k = (int64_t)SWA__TILE * g->dk * (int64_t)swa__type_size(t->k_type);
+    if (t->v_token == g->dvp && (uintptr_t)last->v - (uintptr_t)t->v == (uintptr_t)(v * (n - 1)))
+        b->spread[0] = v * n;
+    if (t->next != NULL && t->next_gap == 0
+        && (uintptr_t)last->next - (uintptr_t)t->next == (uintptr_t)(k * (n - 1)))
+        b->spread[1] = k * n;
+}
+
 /* A block's o, m, l of few rows, of a split: one behind the other, as swa__fold_rows takes them. */
 static void swa__rows_keep(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const size_t dvp = (size_t)j->geo.dvp;
@@ -15532,6 +15671,7 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->l1 = swa__fetch_l1();
     b->stream = b->again = 0;
     b->steps = SWA__STEPS;
+    b->spread[0] = b->spread[1] = 0;
     b->heads = 1;
     b->apart = b->skip = 0;
     b->next_pos = -1;
@@ -15541,12 +15681,9 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     if (!j->few) swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
 }
 
-/* Whether K of all blocks of a ring is more than 4 MB, of which little is left in the caches since
-   the step before. */
+/* Whether K of a ring is so much that little is left in the caches since the step before. */
 static int swa__unit_cold(const swa__job *j) {
-    const swa__source *ring = j->keys.base[1];
-    return ring != NULL
-        && (int64_t)j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads > 4 << 20;
+    return swa__ring_bytes(j) > 4 << 20;
 }
 
 /* Whether the unit's rows read a ring as swa__likes_streams says: it is cold, and the kernels walk
@@ -16155,6 +16292,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     /* what another's stage will read is not known here; a stream fetches nothing */
     if (expand || b->stream) swa__no_fetch(b, b->t0, b->t1);
     else swa__look_ahead(p, u, last, at, b);
+    if (j->geo.spread && !expand && !b->stream) swa__spread_make(&j->geo, b);
 }
 
 /* ---- woven units ---- */

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #ifdef __APPLE__
 #include <ctype.h>
 #include <sys/sysctl.h>
@@ -60,6 +63,12 @@ static inline const char *cpu_kind(void) {
     return name;
 }
 #else
+#ifdef __x86_64__
+static inline int has_prefetchi(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (d >> 14 & 1);
+}
+#endif
 /* "zen4", "sapphire-rapids", ...; of a CPU that is not in the list its vendor, family and model. */
 static inline const char *cpu_kind(void) {
     static const struct {
@@ -82,8 +91,9 @@ static inline const char *cpu_kind(void) {
     cpuinfo_field("model\t", text, sizeof text);
     model = atoi(text);
 #ifdef __x86_64__
-    /* 167 is Rocket Lake's, which has no bf16; a hypervisor gives a Xeon with 64 KB of L1i and PREFETCHI that number */
-    if (family == 6 && model == 167 && __builtin_cpu_supports("avx512bf16")) model = 173;
+    /* 167 is Rocket Lake's, which has no bf16: the number that a hypervisor gives Xeons. PREFETCHI came with Granite
+       Rapids; of the ones without, 105 MB of L3 and 32 KB of L1i is Sapphire Rapids (Emerald Rapids has told 207) */
+    if (family == 6 && model == 167 && __builtin_cpu_supports("avx512bf16")) model = has_prefetchi() ? 173 : 143;
 #endif
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(vendor, known[i].vendor) == 0 && family == known[i].family && model >= known[i].from
