@@ -132,20 +132,20 @@
    -fPIC exports all, but under -fvisibility=hidden; from other languages: examples/hosts/
    bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void)
    is no look, (void)! is; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 573 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 583 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 86, SWA_NO_MLA (the
-   block alone) 61, SWA_NO_BF16 (the type, and products in it) 121, SWA_NO_LISTS (lists of keys,
+   block alone) 63, SWA_NO_BF16 (the type, and products in it) 128, SWA_NO_LISTS (lists of keys,
    trees) 55, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 21, SWA_NO_Q8 18, SWA_NO_MODS (softcap,
    ALiBi, bias) 11, SWA_NO_STAGED (q8 by 32 numbers, fp8) 47, SWA_NO_BLOB (save, load) 4,
-   SWA_NO_MASKS 3, SWA_NO_AVX512 215, SWA_NO_AVX2 117, SWA_NO_SIMD 344 (all vectors), and SWA_SMALL
-   166: fewer shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as
+   SWA_NO_MASKS 3, SWA_NO_AVX512 224, SWA_NO_AVX2 117, SWA_NO_SIMD 354 (all vectors), and SWA_SMALL
+   173: fewer shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as
    long, panels of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times,
    decode in f32 on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An
-   engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes 230 KB;
-   without latents and modifications too 210 (152 without AVX-512, 177 with SWA_SMALL); SWA_STATIC,
+   engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes 248 KB;
+   without latents and modifications too 226 (163 without AVX-512, 189 with SWA_SMALL); SWA_STATIC,
    which drops every function that it does not call, takes about 20 off.
-   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (651 KB) on Intel's
+   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (661 KB) on Intel's
    Granite Rapids of 2024, and 30 s on a shared core of 2017 (`make weight`). */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */

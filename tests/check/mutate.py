@@ -215,6 +215,11 @@ def key(mutant):
     return "\t".join((mutant.function, mutant.text, mutant.mutated))
 
 
+def keys(mutant):
+    """By which mutants.txt may name it: itself, any change of its line, any line of its function."""
+    return {key(mutant), key(mutant._replace(mutated="*")), key(mutant._replace(text="*", mutated="*"))}
+
+
 def order(mutants, seed, wanted):
     """All mutants in the order in which they are tried, and how many of each section should count."""
     def rank(m):
@@ -501,7 +506,7 @@ class Work:
 
     def known(self, mutant):
         """What needs no trial: (verdict, by), or None."""
-        if self.examined & {key(mutant), key(mutant._replace(mutated="*"))}:
+        if self.examined & keys(mutant):
             return "examined", ""
         return self.kept.get(mutant)
 
@@ -621,7 +626,7 @@ def main():
     ends = time.time() + options.t
     work = Work(queues, quota, min(ends, UNTIL), kept, set() if options.e else examined)
     work.cut = UNTIL < ends
-    stale = examined - {key(m) for m in mutants} - {key(m._replace(mutated="*")) for m in mutants}
+    stale = examined.difference(*map(keys, mutants))
     if stale and not options.f:
         print("mutants.txt: %d entries are about code that is not there any more:\n%s"
               % (len(stale), "\n".join("    " + s.replace("\t", " | ") for s in sorted(stale))))
