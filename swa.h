@@ -1877,10 +1877,10 @@ static int swa__fetches_near(void) {
    in q.k, K in p.v. Where a line takes long (Sapphire Rapids: 160 ns, of the last cache 150), the
    CPU's own prefetch, which looks ahead within each page of 4 KB by itself, is what keeps enough
    lines on their way: one place brings 11.5 GB/s there, two 15, four 18.5, eight 19. Decode takes
-   0.82 of the time in f32, 0.76 to 0.8 in f16 and bf16. Granite Rapids and Emerald Rapids read as
-   fast from one place, from more 0.87 to 0.96 (a loop that only reads). Behind a hypervisor
-   that calls a Xeon Rocket Lake (which has no bf16), the one without PREFETCHI is meant; CPUID takes
-   a microsecond there, so this is asked where more than 2 MB of K are to come. */
+   0.76 to 0.86 of the time. Granite Rapids and Emerald Rapids read as fast from one place, the
+   former from more at 0.87 to 0.96 (a loop that only reads). Behind a hypervisor that calls a Xeon
+   Rocket Lake (which has no bf16), the one without PREFETCHI is meant; CPUID takes a microsecond
+   there, so this is asked where more than 2 MB of K are to come, or 256 KB of weights. */
 static int swa__fetches_spread(void) {
 #if SWA__KNOWS_RAPIDS
     unsigned r[4];
@@ -6341,7 +6341,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
             for (j = 0; index && u == 0 && j < pf.per; j++, pf.at += pf.gap)
                 SWA__FETCH(pf.at, pf.l1);
             SWV_UNROLL for (j = 0; j < step; j++, pf.at += pf.far) SWA__FETCH(pf.at, pf.l1);
-            if (u == dims - 1) pf.at += pf.back;
+            if (!silent && u == dims - 1) pf.at += pf.back;
             pf.left -= step;
             /* a row may end within a step: lines behind it were fetched */
             if (!silent && pf.left <= 0 && (u == dims - 1 || lines > 4)) {
@@ -6440,9 +6440,9 @@ SWV_INLINE void SWA__FN(stream_turn)(SWA__FN(stream) *pf) {
 }
 
 /* V of the tile and those behind it, as q.k fetches it, so many lines a step, in turns of a step or
-   of two. Rows of V that follow
-   one another (the ring's, the stage's) are one row without an end, and so are those shorter than a
-   line. Where V of the whole block comes from several places, each line of a turn has its own:
+   of two. Rows of V that follow one another (the ring's, the stage's) are one row without an end,
+   and so are those shorter than a line. Where V of the whole block comes from several places, each
+   line of a turn has its own:
 
        lines of the block's V      0 1 2 ...    n/4 ...    2n/4 ...    3n/4 ...
        turn 0                      x            x          x           x
@@ -7141,8 +7141,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
                                                  SWV *sum) {
     const int NW = SWV_ROUNDED_VECTORS(R, tile);
     const size_t es = SWA__FN(size)(type);
-    const int lines = NW * SWV_N * (int)es / 64, turn = lines == 2 ? 2 : 1,
-              by_pairs = lines > 1 && SWV_N == SWA__TILE;
+    const int lines = NW * SWV_N * (int)es / 64, by_pairs = lines > 1 && SWV_N == SWA__TILE,
+              turn = by_pairs && lines == 2 ? 2 : 1;
     const SWV tiny = SWV_SET1(SWA__TINY_V);
     const float *end = p + SWA__TILE;
     const char *at;
@@ -7159,7 +7159,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
             at = in.at + j * in.row;
             if (pf.left-- == 0) {
                 pf.at += pf.gap;
-                pf.then += pf.gap;
+                if (turn == 2) pf.then += pf.gap;
                 pf.left = pf.per - 1;
             }
             SWV_UNROLL for (n = 0; n < NW; n++) {
@@ -7176,7 +7176,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
                 }
             }
             pf.at += in.step;
-            if (by_pairs && turn == 2) SWA__FN(stream_turn)(&pf);
+            if (turn == 2) SWA__FN(stream_turn)(&pf);
         }
     }
 }
@@ -14324,8 +14324,9 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->heads = swa__job_heads(j);
     j->geo.fours = swa__by_fours(j);
     /* of few bytes little comes from memory, whose place costs a percent or two */
-    j->geo.spread = j->few && swa__fetches_spread()
-                 && (SWA__EVERY_CPU || (j->all.n > 2 && swa__ring_bytes(j) > 2 << 20));
+    j->geo.spread = j->few
+                 && (SWA__EVERY_CPU || (j->all.n > 2 && swa__ring_bytes(j) > 2 << 20))
+                 && swa__fetches_spread();
     j->woven = swa__job_woven(j);
     j->keys.in_order = j->woven > 1;
 }
