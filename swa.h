@@ -6296,6 +6296,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_scales)(int NW, const SWA__FN(key_vectors
         mul[j] = SWV_LOAD(k->scale[j] + (int64_t)(at / (32 * SWA__TILE)) * k->apart);
 }
 
+/* Dims of a step of the next function's loop. */
 #define SWV_STEP_DIMS(R, NW) ((R) == 4 || (NW) * SWV_N < 32 ? 4 : 64 / ((NW) * SWV_N))
 
 /* q.k of R rows with NW vectors of keys, over whole fours of dims. A step of the loop is 64 numbers
@@ -6555,6 +6556,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int of, int R, int NW, const swa__blo
     while (v < end && !more && b->tile[v / PER].k_scale == NULL) v++;
     if (v < end) SWA__FN(few_end)(R, b, q, s, v, end);
 }
+#undef SWV_STEP_DIMS
 
 /* What p.v's next keys bring, so many lines each: one stream; or (two) the halves of what they bring,
    a line of each in turn, see swa__fetches_near; or what the whole block brings in as many places

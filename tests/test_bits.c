@@ -3,9 +3,8 @@
    instruction set. The reference of every case is one shot, scalar, alone, into a ring of default capacity. */
 #define SWA__EVERY_CPU 1 /* also what decode does on some makes of CPU alone */
 #define SWA_IMPLEMENTATION
-#include "library.h"
+#include "../swa.h"
 #include "attend.h"
-#include "weights.h"
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #include <cpuid.h>
 #endif
@@ -1360,42 +1359,6 @@ TEST_EACH_ISA(rotations_by_compute) {
             }
             t_label("case %d, origin %d", f, origin);
             CHECK_BITS(out[origin > 0], out[0], N * DIM);
-        }
-    }
-}
-
-/* One token's product by that of several. Some makes of CPU take rows of it that lie far apart, of so many bytes. */
-TEST(bits_product) {
-    enum { N = 3, IN = 1000, OUT = 75 };
-    float *pack = t_floats(t_product_pack()), *w = normal(OUT * IN, 1.0), *x = normal(N * IN, 1.0);
-    for (int i = 0; i < 24; i++) {
-        const int n_in = t_int(1, IN), n_out = i < 12 ? i + 1 : t_int(OUT - 9, OUT);
-        float *first = NULL;
-        swa_gemm p;
-        memset(&p, 0, sizeof p);
-        p.w.p = w;
-        p.w.type = SWA_F32;
-        p.w.stride = IN;
-        p.n_in = n_in;
-        p.n_out = n_out;
-        p.x_stride = IN;
-        p.y_stride = OUT;
-        t_label("%d x %d", n_in, n_out);
-        FOR_ISA(isa) {
-            float *y = t_floats(N * OUT), *one = t_floats(OUT);
-            p.x = x;
-            p.y = y;
-            p.n = N;
-            t_product(isa, &p, pack);
-            for (int t = 0; t < N; t++) {
-                p.x = x + t * IN;
-                p.y = one;
-                p.n = 1;
-                t_product(isa, &p, pack);
-                CHECK_BITS(one, y + t * OUT, (size_t)n_out);
-                if (first) CHECK_BITS(one, first + t * OUT, (size_t)n_out);
-            }
-            first = y;
         }
     }
 }

@@ -1,5 +1,6 @@
 /* test_product.c - the matrix products of the latent block alone, and the one FMA of the scalar instance. They have no
    public name: library.h is the door. */
+#define SWA__EVERY_CPU 1 /* compiled alone: also how some makes of CPU alone take one token's rows */
 #define SWA_IMPLEMENTATION
 #include "library.h"
 #include "hard.h"
