@@ -132,7 +132,7 @@
    -fPIC exports all, but under -fvisibility=hidden; from other languages: examples/hosts/
    bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void)
    is no look, (void)! is; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 583 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 584 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 86, SWA_NO_MLA (the
    block alone) 63, SWA_NO_BF16 (the type, and products in it) 128, SWA_NO_LISTS (lists of keys,
@@ -145,7 +145,7 @@
    engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes 248 KB;
    without latents and modifications too 226 (163 without AVX-512, 189 with SWA_SMALL); SWA_STATIC,
    which drops every function that it does not call, takes about 20 off.
-   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (661 KB) on Intel's
+   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (662 KB) on Intel's
    Granite Rapids of 2024, and 30 s on a shared core of 2017 (`make weight`). */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
@@ -1906,6 +1906,17 @@ static int swa__fetches_twice(void) {
 #endif
 }
 
+/* Whether 16 rows, and up to 24 of narrow types, are few: on Intel with AVX-512 (Sapphire Rapids:
+   0.5 to 0.9 of the time of panels from memory in f32, 0.75 to 0.9 in narrow types; in L2 1.04 to
+   1.2 in f32, 0.75 to 1.0 in narrow types). Others have not been measured. */
+static int swa__likes_few(void) {
+#if SWA__X86
+    return SWA__EVERY_CPU || SWA__CPU_IS(intel);
+#else
+    return SWA__EVERY_CPU;
+#endif
+}
+
 /* Whether decode over the caller's rows weaves heads, see swa__woven_run: on Intel (Skylake: 0.5 to
    0.6 of the time in f32, 0.8 to 0.95 in narrow types). Zen 5 takes 1.2 times as long in f32, 1.6
    in narrow types, Zen 4 1.2 to 1.9 and 1.7 to 2.2. Others have not been measured, and read one
@@ -1916,6 +1927,18 @@ static int swa__likes_weaving(void) {
 #else
     return SWA__EVERY_CPU;
 #endif
+}
+
+/* From how many bytes of K on, whose rows begin `row` bytes apart. In shorter rows neighbours share
+   what the CPU fetches, and what is in L2 already takes longer woven (up to 1.1 times, 1.3 for 128
+   bytes a head). Skylake gains from 2 MB and 2 KB on. Sapphire Rapids takes 0.43 to 0.7 of the time
+   from 256 KB of rows of 1 KB on, from DRAM and L3, 0.87 to 1.0 of half as long ones from 2 MB on;
+   the newer ones are taken for alike. */
+static int swa__woven_from(int64_t row) {
+#if SWA__X86
+    if (SWA__CPU_HAS(avx512bf16)) return row < 512 ? INT32_MAX : row < 1024 ? 2 << 20 : 256 << 10;
+#endif
+    return row < 2048 ? INT32_MAX : 2 << 20;
 }
 
 #if SWA__MLA
@@ -5038,7 +5061,7 @@ enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are 
        SWA__GEMM_NEAR = 1536,            /* ... each of several                                   */
        SWA__SPLIT_BYTES = 1 << 26,       /* most that a stateless call keeps of keys split over
                                             parts                                                 */
-       SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape          */
+       SWA__FEW = 16,                    /* rows at once in the few-rows shape, see swa__job_few  */
        SWA__TOGETHER = 256,              /* numbers of a K row and its tail of the KV heads that
                                             share a unit: a tile of each is 16 KB of L1          */
        SWA__STRANDS = 16,                /* KV heads of a woven unit, ...                         */
@@ -13049,7 +13072,7 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
         return;
     }
     if (x->row <= bytes) return;
-    if (keys->in_order) return;          /* fetched by the CPU: 0.94 of the time                  */
+    if (keys->in_order) return;          /* a slice ahead, by swa__woven_ahead                    */
     if (which != SWA__K && (x->type != SWA_F32 || !swa__fetches_twice())) return;
     if (keys->shape.n_heads > 4 * keys->shape.n_kv_heads) return;
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
@@ -14006,6 +14029,7 @@ typedef struct {
     int64_t keys_from, keys_to;          /* positions between which segments lie                  */
     swa__blocks all;                     /* those that any of its tokens touches                  */
     int heads, woven;                    /* KV heads that may share a unit, and be woven          */
+    int slice;                           /* keys of a woven head's turn                           */
     /* of a ring's job: three segments at the most and the new rows; all slots, and those rows */
     swa_kv kv[4];
     swa__source ring, fresh;
@@ -14178,6 +14202,42 @@ static int swa__rows_together(const swa__job *j) {
     return swa__listed(j->call) ? j->call->group : j->rows;
 }
 
+/* Whether there is a kernel for eight few rows. */
+static int swa__has_eights(const swa__job *j) {
+    return SWA__AVX512 && !SWA__SMALL && j->call->kr == swa__kernels_of(SWA_ISA_AVX512);
+}
+
+/* The first segment that has keys: an empty one says nothing, and has not been checked. */
+static int swa__job_source(const swa__job *j, swa__source *src) {
+    int i;
+
+    for (i = 0; i < j->keys.n_kv; i++) {
+        if (j->keys.kv[i].n == 0) continue;
+        swa__source_make(&j->keys, &j->keys.kv[i], src);
+        return 1;
+    }
+    return 0;
+}
+
+/* How many rows are few at most. Panels of 16 rows multiply what is in L2 in 0.75 to 0.95 of the
+   time in f32, but fetch nothing from memory, as few rows do: from 1 MB of K on, which is not there
+   since the step before. Up to 24 of types of 16 bits, which panels widen first, and as 32 rows. See
+   swa__likes_few. */
+static int swa__job_few(const swa__job *j) {
+    const swa_shape *s = &j->call->shape;
+    swa__source src;
+    int size;
+
+    if (!swa__has_eights(j) || swa__listed(j->call) || swa__tail_dims(&j->geo) > 0
+        || j->geo.form >= SWA__TILE_SINGLES || !swa__job_source(j, &src) || !swa__likes_few())
+        return SWA__FEW - 1;
+    size = (int)src.x[SWA__K].size;
+    if (!SWA__EVERY_CPU
+        && (int64_t)j->all.n * SWA_BLOCK * s->n_kv_heads * s->head_dim * size < 1 << 20)
+        return SWA__FEW - 1;
+    return size == 2 ? SWA__FEW + SWA__FEW / 2 : SWA__FEW;
+}
+
 /* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
    on rounded numbers: rounded in registers, or by the instruction for pairs where dims fill its
    kernel, else pair by pair in f32. What has no such kernel is many rows, however few they are: V
@@ -14187,7 +14247,7 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
     const int listed = swa__listed(call), tree = j->parents != NULL;
 
     j->rows = j->n * call->group;
-    j->few = swa__rows_together(j) < SWA__FEW && !j->geo.v_in_k && !tree
+    j->few = swa__rows_together(j) <= swa__job_few(j) && !j->geo.v_in_k && !tree
           && (!listed || call->kr->few_list != NULL);
     j->geo.long_lists &= !j->few;
     j->geo.rounds = j->few && swa__rounds(call, j->rows);
@@ -14242,12 +14302,11 @@ static int swa__strand_rows(int rows) {
 }
 
 /* How many KV heads a unit may weave, see swa__woven_run: on a CPU that gains by it, where few rows
-   meet rows of the caller's that lie among those of other heads, 2 KB and more from one token to the
-   next (in shorter ones neighbours share what the CPU fetches), and K is more than 2 MB (what is in
-   the caches already takes up to 1.1 times as long). What is in s for each head has to fit behind
-   the q of all. Not beside spans of a ring: K off the grid moves whole rows of scores, which slices
-   have in part; and V's scales in q8 are one head's, while p of all heads is made between K and V. */
-static int swa__job_woven(const swa__job *j) {
+   meet rows of the caller's that lie among those of other heads, and K is large enough. What is in
+   s for each head has to fit behind the q of all. Not beside spans of a ring: K off the grid moves
+   whole rows of scores, which slices have in part; and V's scales in q8 are one head's, while p of
+   all heads is made between K and V. */
+static int swa__job_woven(swa__job *j) {
     const swa_shape *s = &j->call->shape;
     const swa_kv *first = NULL;
     swa__source src;
@@ -14267,9 +14326,10 @@ static int swa__job_woven(const swa__job *j) {
     if (first == NULL) return 1;
     swa__source_make(&j->keys, first, &src);
     row = src.x[SWA__K].row;
-    if (row < 2048 || row <= (2 << 20) / SWA_BLOCK / j->all.n
+    if (row <= swa__woven_from(row) / SWA_BLOCK / j->all.n
         || row < 2 * src.x[SWA__K].dim * (int64_t)src.x[SWA__K].size)
         return 1;
+    j->slice = row < 1024 ? 4 * SWA__TILE : row < 4096 ? 2 * SWA__TILE : SWA__TILE;
     each = swa__strand_rows(j->rows);
     heads = swa__min(swa__min(s->n_kv_heads, SWA__STRANDS), SWA__WOVEN / each);
     for (; heads > 1; heads--) {
@@ -14289,8 +14349,7 @@ static int swa__job_woven(const swa__job *j) {
 static int swa__by_fours(const swa__job *j) {
     const swa__geo *g = &j->geo;
     const int rows = j->rows % 8,
-              eights = SWA__AVX512 && !SWA__SMALL && j->call->kr == swa__kernels_of(SWA_ISA_AVX512)
-                    && swa__tail_dims(g) == 0 && g->dvp % 32 == 0
+              eights = swa__has_eights(j) && swa__tail_dims(g) == 0 && g->dvp % 32 == 0
                     && !SWA__IS_Q8(j->keys.round[SWA__K]);
 
     if (swa__listed(j->call)) return j->few;             /* few_list has nothing else */
@@ -14312,7 +14371,6 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->keys = call->keys;
     if (call->rows != NULL) swa__job_rows(call, j);
     else swa__job_run(call, &call->runs[i], j);
-    swa__job_kernel(call, j);
 
     j->keys_from = j->keys_to = 0;
     if (j->keys.n_kv > 0) {
@@ -14323,6 +14381,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     }
     memset(&j->all, 0, sizeof j->all);
     if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
+    swa__job_kernel(call, j);
     j->heads = swa__job_heads(j);
     j->geo.fours = swa__by_fours(j);
     /* of few bytes little comes from memory, whose place costs a percent or two */
@@ -15320,12 +15379,13 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
 
 /* What the block's tiles fetch, V and K, each in a row as in a ring: how many bytes that is; else 0. */
 static void swa__spread_make(const swa__geo *g, swa__block *b) {
-    const swa__tile *t = &b->tile[b->t0], *last = &b->tile[b->t1 - 1];
     const int n = b->t1 - b->t0;
+    const swa__tile *t = &b->tile[b->t0], *last;
     int64_t v, k;
 
     b->spread[0] = b->spread[1] = 0;
     if (n < 2) return;
+    last = t + n - 1;
     v = (int64_t)SWA__TILE * g->dvp * (int64_t)swa__type_size(t->v_type);
     k = (int64_t)SWA__TILE * g->dk * (int64_t)swa__type_size(t->k_type);
     if (t->v_token == g->dvp && (uintptr_t)last->v - (uintptr_t)t->v == (uintptr_t)(v * (n - 1)))
@@ -16313,9 +16373,12 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
        V of keys 0..15     head 0: p.v -> o of head 0     head 1                         ...
        ...
 
-   Each has q, s, o, m and l of its own, and the arithmetic is that of few rows. Of narrow types a
-   slice is two tiles, of 16 bits as many bytes (0.93 of one's time). Nothing is fetched: memory
-   is read in the order in which it lies, which Intel's CPUs see by themselves. */
+   Each has q, s, o, m and l of its own, and the arithmetic is that of few rows. A slice is 64 KB and
+   less of K: two tiles where a row is less than 4 KB (Skylake: 0.93 of one tile's time in narrow
+   types; Sapphire Rapids: 0.6 to 0.8 there, 0.92 to 1.01 in f32; of longer rows 1.0 to 1.2).
+   Memory is read in the order in which it lies, which Intel's CPUs see by themselves, but only to
+   the end of a page. So each turn fetches the same rows of the next slice: Sapphire Rapids takes 0.75
+   to 0.8 of the time in 16 bits, 0.75 to 0.95 in f32. */
 typedef struct {
     swa__unit u;                         /* of one KV head                                        */
     swa__scratch w;                      /* where its rows lie: o, m, l and those of one block
@@ -16348,15 +16411,33 @@ static void swa__strand_make(const swa__job *j, const swa__unit *u, const swa__s
     x->w.lb = w->l + all + row;
 }
 
+/* What a strand's step fetches with the tile of key k of a slice: K or V, whichever it reads, of the
+   next slice; the block's last one brings the next block's first. Only of the segment at hand. */
+static void swa__woven_ahead(const swa__strand *x, int step, int64_t k, int keys, swa__tile *t) {
+    const swa__source *src = &x->in.src;
+    const swa__operand *y = &src->x[step == SWA__STEP_PV ? SWA__V : SWA__K];
+    const swa_shape *s = &x->in.keys->shape;
+    const int64_t pos = k / SWA__TILE * SWA__TILE + keys, token = y->row / (int64_t)y->size;
+    const int here = x->in.segment >= 0 && pos >= src->pos && pos < src->end;
+    const void *rows = here ? y->p + (src->first + pos - src->pos) * y->row : NULL;
+
+    if (step == SWA__STEP_PV) {
+        t->next = (const char *)rows;
+        t->next_gap = (token - s->head_dim) * (int64_t)y->size;
+    } else {                             /* what q.k fetches as V; or what it reads               */
+        t->v = here ? rows : t->k;
+        t->v_type = here ? (int)y->type : t->k_type;
+        t->v_token = here ? token : (int64_t)swa__pad16(s->v_dim);
+    }
+}
+
 /* q.k or p.v of all strands with a block, slice by slice. l: of the block. */
 SWA__NOINLINE void swa__woven_step(swa__part *p, int heads, int step, const swa__sight *l,
                                    swa__strand *x, swa__block *b) {
     const swa__job *j = &p->job;
-    const swa__room *room = &p->w->room;
-    const int keys = swa__k_type(j->keys.kv) == SWA_F32 ? SWA__TILE : 2 * SWA__TILE;
+    const int keys = j->slice;
     int h, k, w, range[4];
     swa__sight slice;                    /* the intervals, which these steps ask for, and no more */
-    swa__tile *t;
 
     b->steps = step;
     for (k = 0; k < SWA_BLOCK; k += keys) {
@@ -16367,16 +16448,13 @@ SWA__NOINLINE void swa__woven_step(swa__part *p, int heads, int step, const swa_
         swa__ranges(&slice, 1, range);
         if (range[0] == range[3]) continue;
 
+        b->t0 = range[0] / SWA__TILE;
+        b->t1 = (range[3] + SWA__TILE - 1) / SWA__TILE;
         for (h = 0; h < heads; h++) {
             x[h].in.only = step == SWA__STEP_PV ? 1 << SWA__V : 1 << SWA__K | 1 << SWA__TAIL;
-            swa__stage(&x[h].in, range, room, b);
-            /* what q.k fetches as V: what it reads */
-            for (w = range[0]; w < range[3] && step == SWA__STEP_QK; w = swa__tile_end(w, range[3])) {
-                t = &b->tile[w / SWA__TILE];
-                t->v = t->k;
-                t->v_type = t->k_type;
-                t->v_token = j->geo.dvp;
-            }
+            swa__stage(&x[h].in, range, &p->w->room, b);
+            for (w = range[0]; w < range[3]; w = swa__tile_end(w, range[3]))
+                swa__woven_ahead(&x[h], step, b->pos + w, keys, &b->tile[w / SWA__TILE]);
             swa__block_steps(j, &x[h].u, &x[h].w, b, &slice, 0);
         }
     }
@@ -16402,7 +16480,6 @@ SWA__NOINLINE void swa__woven_run(swa__part *p, const swa__unit *u) {
     for (i = 0; i < u->blocks; i++, at = swa__block_from(&j->keys, &u->list, at + 1)) {
         swa__block_begin(j, &b);
         b.pos = at * SWA_BLOCK;
-        b.t0 = b.t1 = 0;
         swa__sight_make(j, &x[0].u, &x[0].w, 0, u->n, b.pos, &l);
         swa__woven_step(p, u->heads, SWA__STEP_QK, &l, x, &b);
         b.steps = SWA__STEP_P;

@@ -114,6 +114,7 @@ static const spec cases[] = {
     { "decode-w4096-d128-mha", F32 | F16, BF16 | Q8, DECODE(4096), .kv_heads = 32 },
     { "decode-w4096-d128-g2", 0, F32 | F16, DECODE(4096), .kv_heads = 16 },
     { "decode-w4096-d128-g8", F16, F32 | BF16 | Q8, DECODE(4096), .heads = 64 },
+    { "decode-w4096-d128-g16", F32 | F16, BF16 | Q8, DECODE(4096), .heads = 64, .kv_heads = 4 },
     { "decode-w4096-d128-avx2", F16, F32 | BF16 | Q8, DECODE(4096), .isa = SWA_ISA_AVX2 },
     { "decode-w4096-d128-g8-avx2", F16, F32, DECODE(4096), .heads = 64, .isa = SWA_ISA_AVX2 },
     { "decode-w4096-d64", 0, F32 | F16, DECODE(4096), .dim = 64 },

@@ -531,7 +531,7 @@ static void woven_mods(woven *x) {
 static void woven_new(int round, int isa, woven *x) {
     static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_E4M3 };
     const swa_type type = types[round % 4];
-    const int group = t_int(1, 5), heads = type == SWA_F32 ? 8 + t_int(0, 4) : type == SWA_E4M3 ? 32 : 16;
+    const int group = t_int(1, 8), heads = type == SWA_F32 ? 8 + t_int(0, 4) : type == SWA_E4M3 ? 32 : 16;
     const int64_t W = t_int(WOVEN_KEYS - 60, WOVEN_KEYS - 20);
     int rows;
 
@@ -606,7 +606,8 @@ static int woven_run(woven *x, int parts) {
     return ok;
 }
 
-/* Few rows over more than 2 MB of keys, all heads in one call, and each head and token by itself: the same bits. */
+/* Few rows, and some more, over more than 2 MB of keys, all heads in one call, and each head and token by itself: the
+   same bits. */
 TEST_EACH_ISA(bits_woven_heads) {
     for (int round = 0; round < 12; round++) {
         const t_block *mark = t_.blocks;
