@@ -531,7 +531,7 @@ static void woven_mods(woven *x) {
 static void woven_new(int round, int isa, woven *x) {
     static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_E4M3 };
     const swa_type type = types[round % 4];
-    const int group = t_int(1, 8), heads = type == SWA_F32 ? 8 + t_int(0, 4) : type == SWA_E4M3 ? 32 : 16;
+    const int group = t_int(1, 8), heads = type == SWA_F32 ? 8 + 8 * (round % 8 / 4) : type == SWA_E4M3 ? 32 : 16;
     const int64_t W = t_int(WOVEN_KEYS - 60, WOVEN_KEYS - 20);
     int rows;
 
