@@ -1906,10 +1906,8 @@ static int swa__fetches_twice(void) {
 #endif
 }
 
-/* Whether 16 rows, and up to 24 of narrow types, are few: on Intel with AVX-512 (Sapphire Rapids:
-   0.5 to 0.9 of the time of panels from memory in f32, 0.75 to 0.9 in narrow types; in L2 1.04 to
-   1.2 in f32, 0.75 to 1.0 in narrow types). Others have not been measured. */
-static int swa__likes_few(void) {
+/* Whether Intel's ways are taken: on its CPUs, and where tests want every CPU's. */
+static int swa__as_intel(void) {
 #if SWA__X86
     return SWA__EVERY_CPU || SWA__CPU_IS(intel);
 #else
@@ -1917,17 +1915,16 @@ static int swa__likes_few(void) {
 #endif
 }
 
+/* Whether 16 rows, and up to 24 of narrow types, are few: on Intel with AVX-512 (Sapphire Rapids:
+   0.5 to 0.9 of the time of panels from memory in f32, 0.75 to 0.9 in narrow types; in L2 1.04 to
+   1.2 in f32, 0.75 to 1.0 in narrow types). Others have not been measured. */
+static int swa__likes_few(void) { return swa__as_intel(); }
+
 /* Whether decode over the caller's rows weaves heads, see swa__woven_run: on Intel (Skylake: 0.5 to
    0.6 of the time in f32, 0.8 to 0.95 in narrow types). Zen 5 takes 1.2 times as long in f32, 1.6
    in narrow types, Zen 4 1.2 to 1.9 and 1.7 to 2.2. Others have not been measured, and read one
    head after the other. */
-static int swa__likes_weaving(void) {
-#if SWA__X86
-    return SWA__EVERY_CPU || SWA__CPU_IS(intel);
-#else
-    return SWA__EVERY_CPU;
-#endif
-}
+static int swa__likes_weaving(void) { return swa__as_intel(); }
 
 /* From how many bytes of K on, whose rows begin `row` bytes apart. In shorter rows neighbours share
    what the CPU fetches, and what is in L2 already takes longer woven (up to 1.1 times, 1.3 for 128
@@ -14219,23 +14216,29 @@ static int swa__job_source(const swa__job *j, swa__source *src) {
     return 0;
 }
 
+/* K of all the job's blocks, as they lie there. */
+static int64_t swa__k_bytes(const swa__job *j, const swa__source *src) {
+    const swa__operand *k = &src->x[SWA__K];
+    return (int64_t)j->all.n * SWA_BLOCK * k->dim * (int64_t)k->size * j->keys.shape.n_kv_heads;
+}
+
+/* The same of a ring; 0: no ring. */
+static int64_t swa__ring_bytes(const swa__job *j) {
+    return j->keys.base[1] != NULL ? swa__k_bytes(j, j->keys.base[1]) : 0;
+}
+
 /* How many rows are few at most. Panels of 16 rows multiply what is in L2 in 0.75 to 0.95 of the
    time in f32, but fetch nothing from memory, as few rows do: from 1 MB of K on, which is not there
    since the step before. Up to 24 of types of 16 bits, which panels widen first, and as 32 rows. See
    swa__likes_few. */
 static int swa__job_few(const swa__job *j) {
-    const swa_shape *s = &j->call->shape;
     swa__source src;
-    int size;
 
     if (!swa__has_eights(j) || swa__listed(j->call) || swa__tail_dims(&j->geo) > 0
         || j->geo.form >= SWA__TILE_SINGLES || !swa__job_source(j, &src) || !swa__likes_few())
         return SWA__FEW - 1;
-    size = (int)src.x[SWA__K].size;
-    if (!SWA__EVERY_CPU
-        && (int64_t)j->all.n * SWA_BLOCK * s->n_kv_heads * s->head_dim * size < 1 << 20)
-        return SWA__FEW - 1;
-    return size == 2 ? SWA__FEW + SWA__FEW / 2 : SWA__FEW;
+    if (!SWA__EVERY_CPU && swa__k_bytes(j, &src) < 1 << 20) return SWA__FEW - 1;
+    return src.x[SWA__K].size == 2 ? SWA__FEW + SWA__FEW / 2 : SWA__FEW;
 }
 
 /* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
@@ -14245,9 +14248,11 @@ static int swa__job_few(const swa__job *j) {
    there is no few_list; the order of tiles, unless rounded. */
 static void swa__job_kernel(const swa__call *call, swa__job *j) {
     const int listed = swa__listed(call), tree = j->parents != NULL;
+    int rows;
 
     j->rows = j->n * call->group;
-    j->few = swa__rows_together(j) <= swa__job_few(j) && !j->geo.v_in_k && !tree
+    rows = swa__rows_together(j);
+    j->few = (rows < SWA__FEW || rows <= swa__job_few(j)) && !j->geo.v_in_k && !tree
           && (!listed || call->kr->few_list != NULL);
     j->geo.long_lists &= !j->few;
     j->geo.rounds = j->few && swa__rounds(call, j->rows);
@@ -14308,7 +14313,6 @@ static int swa__strand_rows(int rows) {
    all heads is made between K and V. */
 static int swa__job_woven(swa__job *j) {
     const swa_shape *s = &j->call->shape;
-    const swa_kv *first = NULL;
     swa__source src;
     int64_t row;
     int i, each, heads, sums;
@@ -14317,14 +14321,9 @@ static int swa__job_woven(swa__job *j) {
         || swa__form_of(&j->geo) != SWA__PLAIN || !j->few || j->heads > 1 || j->all.n == 0
         || swa__expands(j->call) || swa__listed(j->call))
         return 1;
-    /* an empty segment says nothing, and has not been checked */
-    for (i = j->keys.n_kv - 1; i >= 0; i--) {
-        if (j->keys.kv[i].n == 0) continue;
-        if (j->keys.kv[i].layout_ != 0) return 1;
-        first = &j->keys.kv[i];
-    }
-    if (first == NULL) return 1;
-    swa__source_make(&j->keys, first, &src);
+    for (i = 0; i < j->keys.n_kv; i++)
+        if (j->keys.kv[i].n > 0 && j->keys.kv[i].layout_ != 0) return 1;
+    if (!swa__job_source(j, &src)) return 1;
     row = src.x[SWA__K].row;
     if (row <= swa__woven_from(row) / SWA_BLOCK / j->all.n
         || row < 2 * src.x[SWA__K].dim * (int64_t)src.x[SWA__K].size)
@@ -14355,13 +14354,6 @@ static int swa__by_fours(const swa__job *j) {
     if (swa__listed(j->call)) return j->few;             /* few_list has nothing else */
     return swa__is_avx(j->call->kr) && j->few && j->heads == 1
         && (rows % 4 == 3 || (rows > 4 && eights));
-}
-
-/* K of all the job's blocks of a ring; 0: no ring. */
-static int64_t swa__ring_bytes(const swa__job *j) {
-    const swa__source *ring = j->keys.base[1];
-    if (ring == NULL) return 0;
-    return (int64_t)j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads;
 }
 
 /* Job i of a call: its queries and segments, its kernel, its blocks. */
