@@ -5270,7 +5270,7 @@ typedef struct { float *o, *m, *l; } swa__total;
 /* p.v: the p of a block's keys as they lie in s, and where it goes; more: added to what o holds.
    Few rows: the keys [from, run) are a run, see swa__run_end; from -1: none is known. any: V holds
    numbers of any size, see swa__round8_avx512. */
-typedef struct { const float *p; float *o; int more, from, run, any; } swa__pv;
+typedef struct { const float *p; float *o; int more, from, run, any, pass, share; } swa__pv;
 
 #if SWA__AMX
 /* A panel of Intel's tiles between its scores and its results. */
@@ -5774,11 +5774,23 @@ SWA__INLINE int swa__few_most(const swa__block *b, const int range[4], int dims)
 }
 #endif
 
+/* One of the passes over the vectors of keys [v, end), and its share of what is fetched meanwhile:
+   see swa__few_share. */
+typedef struct { int v, end, pass, share; } swa__pass;
+
 /* Whose q.k it is: of rows over K in a type of its own, or a staged one; of an index. */
 enum { SWA__OF_ROWS, SWA__OF_STAGED, SWA__OF_INDEX };
 
 /* Rows of the next pass, if `most` go at once. */
 static int swa__few_pass(int rows, int most) { return rows >= most ? most : swa__few_step(rows); }
+/* What each of them fetches of what comes next, in 65536ths, so that memory is busy through all of
+   them (Sapphire Rapids: 16 rows by eights 0.92 to 0.96 of the time). Passes that are not alike all
+   ask for the whole: a short one would be over before memory has brought its part (8 + 3 rows of
+   f16 by halves: 1.17). */
+enum { SWA__WHOLE = 65536 };
+static int swa__few_share(int rows, int most) {
+    return rows > most && rows % most == 0 ? SWA__WHOLE * most / rows : SWA__WHOLE;
+}
 
 /* Keys of `dims` numbers that fill so many bytes: what several passes go over at once. All keys, if
    one pass is enough. The first pass fetches what comes next and the others find it fetched, so
@@ -6494,6 +6506,18 @@ SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, int til
     return pf;
 }
 
+/* Whether R rows over a type gain by fetching a share: AVX2 has as much to multiply in narrow ones
+   as memory gives it time for, and takes 1.00 to 1.02 of the time. */
+#define SWV_SHARES(R, type) ((R) >= 4 && (SWV_N == SWA__TILE || (type) == SWA_F32))
+/* A pass fetches its share of what `steps` of q.k with so many lines each do, at as much less pace.
+   Not of rows that lie apart. */
+SWV_INLINE void SWA__FN(few_part)(const swa__pass *x, int lines, int steps, SWA__FN(stream) *pf) {
+    const int64_t step = lines * pf->far + pf->back, part = step * x->share / SWA__WHOLE;
+    if (x->share == SWA__WHOLE || pf->gap != 0) return;
+    pf->at += part * steps * x->pass;
+    pf->back -= step - part;
+}
+
 /* An index's sums += what its R rows have come to, vector j, at key k; the same FMAs as where scores
    were in memory. scale: of the keys. */
 SWV_INLINE SWV_TARGET void SWA__FN(index_add)(int R, const swa__added *x, SWV scale, int k, int j,
@@ -6516,11 +6540,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(index_add)(int R, const swa__added *x, SWV sc
    Of an index K is in f32, no V follows and no dims beyond fours. Its loop asks for a line of what is
    read later where others ask for ten, of V and of K into L1: with AVX2 those take a fifth. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int of, int R, int NW, const swa__block *b,
-                                           const float *q, float *s, const int range[2]) {
+                                           const float *q, float *s, const swa__pass *range) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
     const int index = of == SWA__OF_INDEX, staged = of == SWA__OF_STAGED;
     const swa__geo *g = b->g;
-    int v = range[0], end = range[1];
+    int v = range->v, end = range->end;
     const int first = v / PER, last = (end - 1) / PER, type = b->tile[first].k_type;
     const int more = !index && (g->dk % 4 != 0 || swa__tail_dims(g) > 0);
     const size_t es = swa__type_size(type);
@@ -6544,6 +6568,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int of, int R, int NW, const swa__blo
         pf.gap = b->soon.apart;
         pf.per = b->soon.lines;
     }
+
+    if (!index && SWV_SHARES(R, type))
+        SWA__FN(few_part)(range, lines, g->dk / SWV_STEP_DIMS(R, NW), &pf);
 
     k.q = q;
     k.fours = (int)((unsigned)g->dk / 4);
@@ -6781,6 +6808,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_sums)(int staged, int R, int NW, const sw
             end = runs && k == x->from ? x->run : swa__tile_end(k, range[r + 1]);
             SWA__FN(few_values_at)(b, all, d, type, k, &in, &pf);
             in.n = end - k;
+            if (SWV_SHARES(R, type) && x->share < SWA__WHOLE && pf.gap == 0) {
+                in.step = in.step * (size_t)x->share / SWA__WHOLE;
+                pf.at += (size_t)(x->pass * in.n) * in.step;
+            }
             if (staged) SWV_BY_STAGED(type, SWA__FN(few_rows)(R, NW, T, x->p + k, in, pf, acc););
             else SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA__WIDEST(R))
                                        SWA__FN(few_rows)(R, NW, T, x->p + k, in, pf, acc););
@@ -6801,29 +6832,31 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
    left goes tile by tile, for their sums keep the units busy by themselves; fewer rows take the
    last tiles as one more width. A key's chain is the same in any. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const float *q,
-                                             float *s, int v0, int v1) {
+                                             float *s, const swa__pass *all) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
-    int v[2], one;
+    swa__pass x = *all;
+    int one;
 
-    for (v[0] = v0; v[0] < v1; v[0] = v[1]) {
+    for (; x.v < all->end; x.v = x.end) {
         /* tiles of one type together: staged ones, of new rows, are f32 beside a ring's */
-        int type = b->tile[v[0] / PER].k_type;
-        for (v[1] = v[0] + PER; v[1] < v1 && b->tile[v[1] / PER].k_type == type;) v[1] += PER;
+        int type = b->tile[x.v / PER].k_type;
+        for (x.end = x.v + PER; x.end < all->end && b->tile[x.end / PER].k_type == type;)
+            x.end += PER;
         /* a tile at a time */
-        one = SWV_LONE(R, PER) && type == SWA_F32 && v[0] + PER == v[1];
+        one = SWV_LONE(R, PER) && type == SWA_F32 && x.v + PER == x.end;
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         one = (R < 4 ? !SWA__IS_Q8(type) : type == SWA_F32)
-           && (b->stream || b->g->streams <= (R > 1 ? 2 : 1) || v[0] + PER == v[1]);
+           && (b->stream || b->g->streams <= (R > 1 ? 2 : 1) || x.v + PER == x.end);
         for (; R == 4 && !one && (b->g->streams == 2 || type == SWA_F32)
-               && v[0] + SWV_FEW_F32 <= v[1];
-             v[0] += SWV_FEW_F32)
-            SWA__FN(few_qk)(SWA__OF_ROWS, R, SWV_FEW_F32, b, q, s, v);
+               && x.v + SWV_FEW_F32 <= x.end;
+             x.v += SWV_FEW_F32)
+            SWA__FN(few_qk)(SWA__OF_ROWS, R, SWV_FEW_F32, b, q, s, &x);
 #endif
-        for (; !one && (R < 4 ? v[0] < v[1] : v[0] + SWV_FEW_KEYS(R) <= v[1]);
-             v[0] += SWV_FEW_KEYS(R))
-            SWA__FN(few_qk)(SWA__OF_ROWS, R, SWV_FEW_KEYS(R), b, q, s, v);
-        for (; (R == 4 || one) && SWV_FEW_KEYS(R) > PER && v[0] < v[1]; v[0] += PER)
-            SWA__FN(few_qk)(SWA__OF_ROWS, R, PER, b, q, s, v);
+        for (; !one && (R < 4 ? x.v < x.end : x.v + SWV_FEW_KEYS(R) <= x.end);
+             x.v += SWV_FEW_KEYS(R))
+            SWA__FN(few_qk)(SWA__OF_ROWS, R, SWV_FEW_KEYS(R), b, q, s, &x);
+        for (; (R == 4 || one) && SWV_FEW_KEYS(R) > PER && x.v < x.end; x.v += PER)
+            SWA__FN(few_qk)(SWA__OF_ROWS, R, PER, b, q, s, &x);
     }
 }
 
@@ -6837,8 +6870,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
    (0.96 to 0.98 of their time on Zen 5) and f16 (0.95 to 0.97 on Zen 4), of one of bf16. */
 #define SWV_ROWS(R) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const float *q, float *s, \
-                                                   int v0, int v1) { \
-    SWA__FN(few_keys)(R, b, q, s, v0, v1); \
+                                                   const swa__pass *x) { \
+    SWA__FN(few_keys)(R, b, q, s, x); \
 } \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__block *b, const int range[4], \
                                                      const swa__pv *x) { \
@@ -7275,18 +7308,18 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_values)(int rows, const swa__block
    that of two steps of four. Few rows are eight only where swa__few_most says so, and there these
    dims divide dvp. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const float *q, float *s,
-                                                 int v0, int v1) {
-    int type, v[2];
+                                                 const swa__pass *all) {
+    swa__pass x = *all;
 
-    for (v[0] = v0; v[0] < v1; v[0] = v[1]) {
-        type = b->tile[v[0]].k_type;
-        v[1] = v[0] + 1;
+    for (; x.v < all->end; x.v = x.end) {
+        const int type = b->tile[x.v].k_type;
+        x.end = x.v + 1;
         if (type == SWA_F32) {
-            SWA__FN(few_qk)(SWA__OF_ROWS, 8, 1, b, q, s, v);
+            SWA__FN(few_qk)(SWA__OF_ROWS, 8, 1, b, q, s, &x);
         } else {
-            if (v[1] < v1 && b->tile[v[1]].k_type == type) v[1]++;
-            SWA__HOLDS(b->tile[v[0]].k_type != SWA_F32);
-            SWA__FN(few_qk)(SWA__OF_ROWS, 8, SWV_INDEX, b, q, s, v);
+            if (x.end < all->end && b->tile[x.end].k_type == type) x.end++;
+            SWA__HOLDS(b->tile[x.v].k_type != SWA_F32);
+            SWA__FN(few_qk)(SWA__OF_ROWS, 8, SWV_INDEX, b, q, s, &x);
         }
     }
 }
@@ -7305,19 +7338,18 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const in
    or gcc lacks a register for the sums of others (q8 took 1.25 of its time), and one width for each
    number of rows: where keys or dims are fewer, the last ones stand in. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(staged_keys)(int rows, const swa__block *b, const float *q,
-                                                   float *s, int v0, int v1) {
+                                                   float *s, const swa__pass *all) {
     const int wide = rows == 8 ? 2 : rows == 4 ? SWV_STAGED_KEYS : SWV_FEW_KEYS(rows);
-    int v[2];
+    swa__pass x = *all;
 
-    v[1] = v1;
-    for (v[0] = v0; v[0] < v1; v[0] += wide) {
+    for (; x.v < x.end; x.v += wide) {
 #ifdef SWV_EIGHT
-        if (rows == 8) SWA__FN(few_qk)(SWA__OF_STAGED, 8, 2, b, q, s, v);
+        if (rows == 8) SWA__FN(few_qk)(SWA__OF_STAGED, 8, 2, b, q, s, &x);
         else
 #endif
-        if (rows == 4) SWA__FN(few_qk)(SWA__OF_STAGED, 4, SWV_STAGED_KEYS, b, q, s, v);
-        else if (rows == 2) SWA__FN(few_qk)(SWA__OF_STAGED, 2, SWV_FEW_KEYS(2), b, q, s, v);
-        else SWA__FN(few_qk)(SWA__OF_STAGED, 1, SWV_FEW_KEYS(1), b, q, s, v);
+        if (rows == 4) SWA__FN(few_qk)(SWA__OF_STAGED, 4, SWV_STAGED_KEYS, b, q, s, &x);
+        else if (rows == 2) SWA__FN(few_qk)(SWA__OF_STAGED, 2, SWV_FEW_KEYS(2), b, q, s, &x);
+        else SWA__FN(few_qk)(SWA__OF_STAGED, 1, SWV_FEW_KEYS(1), b, q, s, &x);
     }
 }
 
@@ -7538,46 +7570,47 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, const swa__tile *ti
 /* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8: the
    rows' sums, then their bytes, see swa__few_integers. */
 static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const float *q,
-                                           const int32_t *qi, float *s, int v, int v1) {
+                                           const int32_t *qi, float *s, const swa__pass *all) {
     enum { PER = SWA__TILE / SWV_N };
-    int end;
+    swa__pass x = *all;
 
     (void)qi;
-    for (; v < v1; v = end) {
-        end = v1;
+    for (; x.v < all->end; x.v = x.end) {
+        x.end = all->end;
 #ifdef SWV_DOTS
         /* a new row may have been staged as f32 */
         if (b->g->dots) {
-            int dots = b->tile[v / PER].k_type == SWA_Q8;
-            for (end = v + PER; end < v1 && (b->tile[end / PER].k_type == SWA_Q8) == dots;)
-                end += PER;
+            int dots = b->tile[x.v / PER].k_type == SWA_Q8;
+            for (x.end = x.v + PER;
+                 x.end < all->end && (b->tile[x.end / PER].k_type == SWA_Q8) == dots;)
+                x.end += PER;
             if (dots) {
-                SWV_DOTS(rows, b, qi + rows, qi, s, v, end);
+                SWV_DOTS(rows, b, qi + rows, qi, s, x.v, x.end);
                 continue;
             }
         }
 #endif
 #ifdef SWV_ROUNDS
-        if (SWV_ROUNDED(b->g)) SWA__FN(rounded_keys)(rows, b, q, s, v, end);
+        if (SWV_ROUNDED(b->g)) SWA__FN(rounded_keys)(rows, b, q, s, x.v, x.end);
         else
 #endif
 #ifdef SWV_LOAD_PAIR
-        if (SWV_PAIRED(b->g)) SWA__FN(pair_keys)(rows, b, q, s, v, end);
+        if (SWV_PAIRED(b->g)) SWA__FN(pair_keys)(rows, b, q, s, x.v, x.end);
         else
 #endif
 #if SWA__READS_STAGED
-        if (SWA__IS_STAGED(b->tile[v / PER].k_type)) SWA__FN(staged_keys)(rows, b, q, s, v, end);
+        if (SWA__IS_STAGED(b->tile[x.v / PER].k_type)) SWA__FN(staged_keys)(rows, b, q, s, &x);
         else
 #endif
 #ifdef SWV_EIGHT
-        if (rows == 8) SWA__FN(few_keys8)(b, q, s, v, end);
+        if (rows == 8) SWA__FN(few_keys8)(b, q, s, &x);
         else
 #endif
-        if (rows == 4) SWA__FN(few_keys4)(b, q, s, v, end);
+        if (rows == 4) SWA__FN(few_keys4)(b, q, s, &x);
 #if !SWA__SMALL
-        else if (rows == 2) SWA__FN(few_keys2)(b, q, s, v, end);
+        else if (rows == 2) SWA__FN(few_keys2)(b, q, s, &x);
 #endif
-        else SWA__FN(few_keys1)(b, q, s, v, end);
+        else SWA__FN(few_keys1)(b, q, s, &x);
     }
 }
 
@@ -7595,12 +7628,14 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
     enum { PER = SWA__TILE / SWV_N, END = SWA_BLOCK / SWV_N };
     const int from = (n->lo[1] + b->shift) / SWA__TILE * PER,
               to = (n->hi[1] + b->shift + SWA__TILE - 1) / SWA__TILE * PER;
+    const swa__pass tiles = { from + at, (to < END ? to : END) + at, 0, SWA__WHOLE },
+                    behind = { END, to, 0, SWA__WHOLE };
     float *last = s + SWA__FEW * SWA_BLOCK;
     int i;
 
-    SWA__FN(few_scores)(rows, b, q, qi, s - at * SWV_N, from + at, (to < END ? to : END) + at);
+    SWA__FN(few_scores)(rows, b, q, qi, s - at * SWV_N, &tiles);
     /* vector END is stored 256 numbers on, which is at `last`: row after row, as in s */
-    if (to > END) SWA__FN(few_scores)(rows, b, q, qi, last - SWA_BLOCK, END, to);
+    if (to > END) SWA__FN(few_scores)(rows, b, q, qi, last - SWA_BLOCK, &behind);
 
     for (i = 0; i < rows; i++, s += SWA_BLOCK, last += SWA_BLOCK) {
         memmove(s, s + b->shift, (size_t)(SWA_BLOCK - b->shift) * sizeof(float));
@@ -7624,14 +7659,16 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(const int row[2], int most, con
     const swa__geo *g = b->g;
     const int type = v < v1 ? swa__tile_of(b, v * SWV_N)->k_type : SWA_F32,
               piece = swa__few_piece(row[1] - row[0] <= most, 16384, g->dk, type) / SWV_N;
-    int r, end, step;
+    swa__pass x;
+    int r, step;
 
-    for (; v < v1; v = end) {
-        end = v1 - v < piece ? v1 : v + piece;
-        for (r = row[0]; r < row[1]; r += step) {
+    x.share = swa__few_share(row[1] - row[0], most);
+    for (x.v = v; x.v < v1; x.v = x.end) {
+        x.end = v1 - x.v < piece ? v1 : x.v + piece;
+        for (r = row[0], x.pass = 0; r < row[1]; r += step, x.pass++) {
             step = swa__few_pass(row[1] - r, most);
             SWA__FN(few_scores)(step, b, SWA__FN(few_q)(g, q, r), swa__few_integers(g, q, r),
-                                s + (r - row[0]) * SWA_BLOCK, v, end);
+                                s + (r - row[0]) * SWA_BLOCK, &x);
         }
     }
 }
@@ -7656,12 +7693,13 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int any, int rows, int most, co
     memcpy(some, range, sizeof some);
     x.any = any;
     x.more = b->steps != SWA__STEPS;
+    x.share = swa__few_share(rows, most);
     do {
         if (range[3] - some[2] > piece) some[3] = (some[2] & -grain) + piece;
         else some[3] = range[3];
         x.from = dvp > wide && some[2] < some[3] ? some[2] : -1;
         if (x.from >= 0) x.run = swa__run_end(b, x.from, some[3]);
-        for (r = 0; r < rows; r += step) {
+        for (r = x.pass = 0; r < rows; r += step, x.pass++) {
             x.p = p + r * SWA_BLOCK;
             x.o = o + r * dvp;
             step = swa__few_pass(rows - r, most);
@@ -7876,28 +7914,30 @@ static SWV_TARGET int SWA__FN(index_scores)(int rows, swa__block *b, const swa__
     const float *rows16 = x->q + (size_t)(r / SWA__FEW) * x->q_stride,
                 *q = rows16 + r % SWA__FEW * g->dk;
     const int32_t *qi = swa__few_integers(g, rows16, r % SWA__FEW);
-    int range[2];
+    swa__pass range;
 
-    range[0] = v[0];
-    range[1] = v[1];
+    range.v = v[0];
+    range.end = v[1];
+    range.pass = 0;
+    range.share = SWA__WHOLE;
     if (b->shift != 0) {
         SWA__FN(few_shifted)(rows, b, n, q, qi, x->s, 0);
         return v[0];
     }
 
 #if SWV_INDEX
-    while (rows == b->added.rows && range[0] + 2 <= v[1]) {
+    while (rows == b->added.rows && range.v + 2 <= v[1]) {
         /* threes, and twos where those would leave one: a tile is two of AVX2 */
-        const int step = SWV_INDEX > 2 && (v[1] - range[0]) % 3 == 0 ? SWV_INDEX : 2;
-        SWA__HOLDS(b->tile[range[0] * SWV_N / SWA__TILE].k_type == SWA_F32);
-        if (step > 2) SWA__FN(few_qk)(SWA__OF_INDEX, SWV_INDEX_ROWS, SWV_INDEX, b, q, x->s, range);
-        else SWA__FN(few_qk)(SWA__OF_INDEX, SWV_INDEX_ROWS, 2, b, q, x->s, range);
+        const int step = SWV_INDEX > 2 && (v[1] - range.v) % 3 == 0 ? SWV_INDEX : 2;
+        SWA__HOLDS(b->tile[range.v * SWV_N / SWA__TILE].k_type == SWA_F32);
+        if (step > 2) SWA__FN(few_qk)(SWA__OF_INDEX, SWV_INDEX_ROWS, SWV_INDEX, b, q, x->s, &range);
+        else SWA__FN(few_qk)(SWA__OF_INDEX, SWV_INDEX_ROWS, 2, b, q, x->s, &range);
         b->soon.p += g->dk / 4 * b->soon.lines * b->soon.apart;
-        range[0] += step;
+        range.v += step;
     }
 #endif
-    if (range[0] < v[1]) SWA__FN(few_scores)(rows, b, q, qi, x->s, range[0], v[1]);
-    return b->added.sum != NULL ? range[0] : v[0];
+    if (range.v < v[1]) SWA__FN(few_scores)(rows, b, q, qi, x->s, &range);
+    return b->added.sum != NULL ? range.v : v[0];
 }
 
 /* Narrow K of the vectors [v[0], v[1]), which lies where the ring has it, to x->wide. */
