@@ -1363,3 +1363,44 @@ TEST_EACH_ISA(rotations_by_compute) {
         }
     }
 }
+
+/* Lists of large entries, and windows beside them: stretches of a block, which few rows read as they lie, among keys
+   that are gathered. The reference gathers all of them. */
+TEST_EACH_ISA(bits_listed_stretches) {
+    static const int heads[][2] = { { 2, 2 }, { 16, 2 }, { 16, 1 }, { 12, 1 }, { 8, 2 } };
+    for (int i = isa % 2; i < 10; i += t_thin(isa) ? 4 : 2) {
+        const t_block *mark = t_.blocks;
+        const swa_window near = swa_window_sliding(t_int(100, 250));
+        const int entries = i < 5 ? 3 : 6;
+        at_case c = at_new(heads[i % 5][0], heads[i % 5][1], 16, 16, 300);
+        const size_t n = (size_t)c.n * at_o_row(&c), lists = (size_t)(c.n * c.shape.n_kv_heads * entries);
+        float *want = t_floats(n), *out = t_floats(n);
+        at_how how = at_on(SWA_ISA_SCALAR);
+        at_data d;
+        at_vary(&c, i % 5 == 4 ? 4 : 0);
+        c.start = t_int(300, 600);
+        if (i % 4 == 3) { /* of which the first block has all */
+            at_pinned(&c, 200, t_int(1, 40));
+            c.start = 0;
+            c.q_sink = 1;
+        }
+        c.pick_block = i < 5 ? 128 : 64;
+        c.pick_n = entries;
+        if (i % 2) c.pick_window = &near;
+        d = at_make(&c);
+        d.pick = (int32_t *)t_alloc(lists * sizeof(int32_t));
+        for (size_t j = 0; j < lists; j++)
+            d.pick[j] = t_int((int)c.start / c.pick_block, (int)(c.start + c.n) / c.pick_block);
+        if (!at_ring(&c, &d, &how, want, NULL)) continue;
+        how.isa = isa;
+        for (int way = 0; way < 2; way++) {
+            t_label("case %d, way %d", i, way);
+            how.chunk = way ? t_int(1, 200) : 1;
+            how.parts = way ? t_int(2, 4) : 0;
+            how.k_rows = way && i % 3 == 0;
+            if (way) how.capacity = c.sees.left < OR_FAR ? c.sees.left + 1 + t_int(0, 40) : 0;
+            if (at_ring(&c, &d, &how, out, NULL)) CHECK_BITS(out, want, n);
+        }
+        t_free_to(mark);
+    }
+}
