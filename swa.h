@@ -132,7 +132,7 @@
    -fPIC exports all, but under -fvisibility=hidden; from other languages: examples/hosts/
    bindings.md), SWA_NODISCARD (empty: no warning where a status is not looked at, to gcc a (void)
    is no look, (void)! is; or [[nodiscard]]), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 584 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 589 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 86, SWA_NO_MLA (the
    block alone) 63, SWA_NO_BF16 (the type, and products in it) 128, SWA_NO_LISTS (lists of keys,
@@ -5269,7 +5269,7 @@ typedef struct { /* rows whose q.k is summed: `per` after another to a list     
 typedef struct { float *o, *m, *l; } swa__total;
 /* p.v: the p of a block's keys as they lie in s, and where it goes; more: added to what o holds.
    Few rows: the keys [from, run) are a run, see swa__run_end; from -1: none is known. any: V holds
-   numbers of any size, see swa__round8_avx512. */
+   numbers of any size, see swa__round8_avx512. pass, share: as in swa__pass. */
 typedef struct { const float *p; float *o; int more, from, run, any, pass, share; } swa__pv;
 
 #if SWA__AMX
@@ -5793,10 +5793,9 @@ static int swa__few_share(int rows, int most) {
 }
 
 /* Keys of `dims` numbers that fill so many bytes: what several passes go over at once. All keys, if
-   one pass is enough. The first pass fetches what comes next and the others find it fetched, so
-   that memory waits for them: short pieces are better, and stay in a small first-level cache. They
-   are of 16 KB, since one row takes up to 64 keys at once; V's with AVX2 of 8 (groups of 8 take
-   0.97 on Granite Rapids). */
+   one pass is enough. Where the first pass fetches all that comes next memory waits for the others:
+   short pieces are better, and stay in a small first-level cache. They are of 16 KB, since one row
+   takes up to 64 keys at once; V's with AVX2 of 8 (groups of 8 take 0.97 on Granite Rapids). */
 static int swa__few_piece(int one_pass, int bytes, int dims, int type) {
     int keys;
     if (one_pass) return SWA_BLOCK + SWA__TILE;
@@ -6540,11 +6539,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(index_add)(int R, const swa__added *x, SWV sc
    Of an index K is in f32, no V follows and no dims beyond fours. Its loop asks for a line of what is
    read later where others ask for ten, of V and of K into L1: with AVX2 those take a fifth. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int of, int R, int NW, const swa__block *b,
-                                           const float *q, float *s, const swa__pass *range) {
+                                           const float *q, float *s, const swa__pass *pass) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
     const int index = of == SWA__OF_INDEX, staged = of == SWA__OF_STAGED;
     const swa__geo *g = b->g;
-    int v = range->v, end = range->end;
+    int v = pass->v, end = pass->end;
     const int first = v / PER, last = (end - 1) / PER, type = b->tile[first].k_type;
     const int more = !index && (g->dk % 4 != 0 || swa__tail_dims(g) > 0);
     const size_t es = swa__type_size(type);
@@ -6570,7 +6569,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int of, int R, int NW, const swa__blo
     }
 
     if (!index && SWV_SHARES(R, type))
-        SWA__FN(few_part)(range, lines, g->dk / SWV_STEP_DIMS(R, NW), &pf);
+        SWA__FN(few_part)(pass, lines, g->dk / SWV_STEP_DIMS(R, NW), &pf);
 
     k.q = q;
     k.fours = (int)((unsigned)g->dk / 4);
@@ -6828,7 +6827,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
     SWA__FN(few_sums)(0, R, NW, b, range, x, d);
 }
 
-/* q.k over the vectors [v0, v1), whole tiles, for R rows: as wide as may be. What four rows have
+/* q.k of a pass over whole tiles for R rows: as wide as may be. What four rows have
    left goes tile by tile, for their sums keep the units busy by themselves; fewer rows take the
    last tiles as one more width. A key's chain is the same in any. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const float *q,
@@ -7567,8 +7566,8 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, const swa__tile *ti
     SWV_UNROLL for (i = 0; i < PER; i++) SWV_STORE(lanes + i * SWV_N, sum[i]);
 }
 
-/* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8: the
-   rows' sums, then their bytes, see swa__few_integers. */
+/* q.k of `rows` rows, a pass; qi: q as integers, for the tiles that are int8: the rows' sums, then
+   their bytes, see swa__few_integers. */
 static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const float *q,
                                            const int32_t *qi, float *s, const swa__pass *all) {
     enum { PER = SWA__TILE / SWV_N };
