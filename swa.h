@@ -849,14 +849,15 @@ typedef struct swa_attn {
        by a ring), or that no segment holds; with audit = 2 all but -1 are ARG. Cost follows the
        list, and the blocks of 256 positions that it touches (one key in each: 1.5 times as long as
        of neighbours), not the context; a key costs as in a dense call from 16 query heads to a KV
-       head on. With fewer of them it is 1.4 to 3 times that in blocks of 16 and more (read where
-       they lie if they are aligned tiles of 16), and of single keys, a list to each KV head, 3 to
-       7: rows from anywhere come from memory at half the rate, and are gathered, for which rows are
-       faster (k_rows, or swa_attention's segments). Heads that share a list gather it once; parts
-       share it by tokens, KV heads and then query heads, never by keys. With compute SWA_BF16 or
-       SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by position in one instruction, and a
-       listed key seldom has its neighbour. Only q.k could gain, a sixth of a call over 2048
-       latents. A cache in bf16 is fine: its products are f32's, more exact */
+       head on, and with fewer of them in blocks of 128 (1.05 to 1.2 times). In blocks of 64 it is
+       1.15 to 1.45 times that, of 16 up to 3 (read where they lie if they are aligned tiles of
+       16), and of single keys, a list to each KV head, 3 to 7: rows from anywhere come from memory
+       at half the rate, and are gathered, for which rows are faster (k_rows, or swa_attention's
+       segments). Heads that share a list gather it once; parts share it by tokens, KV heads and
+       then query heads, never by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those
+       add p.v of neighbours by position in one instruction, and a listed key seldom has its
+       neighbour. Only q.k could gain, a sixth of a call over 2048 latents. A cache in bf16 is fine:
+       its products are f32's, more exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
                                     and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
