@@ -14988,16 +14988,18 @@ static void swa__wanted_sort(swa__wanted *x, int64_t from) {
     x->next = next == none ? INT64_MAX : (int64_t)next;
 }
 
+/* The first of n bits from `at` on that differs from flip's; none: no less than n. */
+static int64_t swa__bits_from(const uint64_t *bits, int64_t at, int64_t n, uint64_t flip) {
+    for (; at < n; at = (at | 63) + 1) {
+        const uint64_t left = (bits[at / 64] ^ flip) >> (at & 63);
+        if (left != 0) return at + swa__low_bit(left);
+    }
+    return at;
+}
+
 /* The first of the sorted numbers from e on; the end of what is sorted if there is none. */
 static int64_t swa__wanted_bit(const swa__wanted *x, int64_t e) {
-    int64_t at = swa__max64(e - x->base, 0);
-
-    while (at < SWA__LISTED) {
-        const uint64_t left = x->bits[at / 64] >> (at & 63);
-        if (left != 0) return x->base + at + swa__low_bit(left);
-        at = (at | 63) + 1;
-    }
-    return x->base + at;
+    return x->base + swa__bits_from(x->bits, swa__max64(e - x->base, 0), SWA__LISTED, 0);
 }
 
 /* The first number from e on that is listed; INT64_MAX: none. */
@@ -15417,7 +15419,7 @@ static void swa__spread_make(const swa__geo *g, swa__block *b) {
     int64_t v, k;
 
     b->spread[0] = b->spread[1] = 0;
-    if (n < 2) return;
+    if (!g->spread || n < 2) return;
     last = t + n - 1;
     v = (int64_t)SWA__TILE * g->dvp * (int64_t)swa__type_size(t->v_type);
     k = (int64_t)SWA__TILE * g->dk * (int64_t)swa__type_size(t->k_type);
@@ -16355,7 +16357,7 @@ static void swa__block_ahead(swa__part *p, const swa__unit *u, int last, swa__bl
     if (swa__expands(p->call) || b->stream) swa__no_fetch(b, b->t0, b->t1);
     else {
         swa__look_ahead(p, u, last, b->pos / SWA_BLOCK, b);
-        if (p->job.geo.spread) swa__spread_make(&p->job.geo, b);
+        swa__spread_make(&p->job.geo, b);
     }
 }
 
@@ -16377,19 +16379,11 @@ static int swa__stretch_least(const swa__wanted *x, int rows) {
    are a stretch, [from, end). */
 typedef struct { swa__wanted want; int64_t at; uint64_t seen[4]; int from, end; } swa__on_list;
 
-/* The first bit from `at` on that differs from flip's; 256: none. */
-static int swa__bits_from(const uint64_t bits[4], int at, uint64_t flip) {
-    for (; at < SWA_BLOCK; at = (at | 63) + 1) {
-        const uint64_t left = (bits[at / 64] ^ flip) >> (at & 63);
-        if (left != 0) return at + swa__low_bit(left);
-    }
-    return at;
-}
-
 static int swa__is_stretch(swa__on_list *x, int least) {
-    x->from = swa__bits_from(x->seen, 0, 0);
-    x->end = swa__bits_from(x->seen, x->from, ~(uint64_t)0);
-    return x->end - x->from >= least && swa__bits_from(x->seen, x->end, 0) == SWA_BLOCK;
+    x->from = (int)swa__bits_from(x->seen, 0, SWA_BLOCK, 0);
+    x->end = (int)swa__bits_from(x->seen, x->from, SWA_BLOCK, ~(uint64_t)0);
+    return x->end - x->from >= least
+        && swa__bits_from(x->seen, x->end, SWA_BLOCK, 0) == SWA_BLOCK;
 }
 
 /* Each of the block's tiles fetches one of those that KV head h reads next. */
@@ -16404,7 +16398,7 @@ static void swa__stretch_ahead(const swa__job *j, int h, const swa__on_list *nex
     for (x.t = 0; t < b->t1 && x.t < tiles; x.t++)
         if ((next->seen[x.t / 4] >> x.t % 4 * SWA__TILE & 0xffffu) != 0)
             swa__ahead_tile(j, &x, &b->tile[t++]);
-    if (j->geo.spread) swa__spread_make(&j->geo, b);
+    swa__spread_make(&j->geo, b);
 }
 
 /* A stretch, and on to the list's next block. What `of` says of the unit holds here too. */
