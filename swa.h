@@ -142,8 +142,8 @@
    173: fewer shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as
    long, panels of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times,
    decode in f32 on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An
-   engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes 248 KB;
-   without latents and modifications too 226 (163 without AVX-512, 189 with SWA_SMALL); SWA_STATIC,
+   engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes 251 KB;
+   without latents and modifications too 230 (164 without AVX-512, 189 with SWA_SMALL); SWA_STATIC,
    which drops every function that it does not call, takes about 20 off.
    All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (662 KB) on Intel's
    Granite Rapids of 2024, and 30 s on a shared core of 2017 (`make weight`). */
